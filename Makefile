@@ -1,0 +1,50 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both make what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo dev test lint types lock clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/.pipeline
+	$(BIN)/memory-pipeline demo
+
+dev: $(VENV)/.pipeline
+	$(BIN)/memory-pipeline dev
+
+test: lint types
+	$(BIN)/pytest -q
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+# What is installed is what the constraints file names; it is written by `make lock`.
+$(VENV)/.pipeline: pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory $(BIN)/python
+	@test -e $(VENV)/.dev && [ $(VENV)/.dev -nt pyproject.toml ] || $(BIN)/python -m pip install -q -c constraints.txt -e '.[pipeline]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory $(BIN)/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.pipeline
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Resolve every bound anew, and keep what was resolved.
+lock:
+	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install -q 'torch==2.13.0' && $(VENV)/lock/bin/python -m pip install -q -e '.[dev]'
+	{ echo "# Every version that 'make demo' and 'make test' install; written by 'make lock'."; \
+	  $(VENV)/lock/bin/python -m pip freeze --exclude-editable | sed 's/ @ .*//; s/+cpu//'; } > constraints.txt
+	rm -rf $(VENV)/lock
+
+clean:
+	rm -rf $(VENV) .memory-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,97 @@
+"""The errors that the library raises; the edges translate them, nothing else does.
+
+Every message says what is wrong and what to do about it, and never carries a URL or a secret.
+`exit_code` is what the command line ends with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class MemoryPipelineError(Exception):
+    """Base of every error that a caller is expected to handle."""
+
+    exit_code = 1
+
+
+class InvalidSettings(MemoryPipelineError):
+    """One or more settings cannot be used; the message lists them all."""
+
+    exit_code = 3
+
+
+class InvalidInput(MemoryPipelineError):
+    """An argument cannot be used: an empty question, one that is too long, a limit below one."""
+
+    exit_code = 4
+
+
+class SessionsUnavailable(MemoryPipelineError):
+    """The sessions root does not exist, cannot be read, or holds nothing."""
+
+    exit_code = 5
+
+
+class UnknownWorkspace(MemoryPipelineError):
+    """The workspace is missing, malformed, or not in the archive."""
+
+    exit_code = 6
+
+
+class NotPermitted(MemoryPipelineError):
+    """The principal has no grant for this in the workspace."""
+
+    exit_code = 7
+
+
+class CardNotFound(MemoryPipelineError):
+    """No card of that id in this workspace."""
+
+    exit_code = 8
+
+
+class InvalidEdit(MemoryPipelineError):
+    """An edit is refused; `faults` says why, field by field."""
+
+    exit_code = 9
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        self.faults = dict(faults)
+        super().__init__("; ".join(f"{field}: {fault}" for field, fault in self.faults.items()))
+
+
+class VersionConflict(MemoryPipelineError):
+    """The card changed since the version that the edit was based on."""
+
+    exit_code = 10
+
+
+class ArchiveUnavailable(MemoryPipelineError):
+    """PostgreSQL cannot be reached, or the home holds no archive."""
+
+    exit_code = 11
+
+
+class SchemaOutOfDate(MemoryPipelineError):
+    """The archive's schema is missing or of another revision than this library expects."""
+
+    exit_code = 12
+
+
+class IndexUnavailable(MemoryPipelineError):
+    """Qdrant cannot be reached, or an embedded shard stayed locked. The outcome of a write is unknown."""
+
+    exit_code = 13
+
+
+class IndexIncompatible(MemoryPipelineError):
+    """The index holds vectors of another dimension or embedding identity than the settings name."""
+
+    exit_code = 14
+
+
+class EmbedderUnavailable(MemoryPipelineError):
+    """The embedding model cannot be loaded or did not answer."""
+
+    exit_code = 15
