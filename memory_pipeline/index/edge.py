@@ -1,0 +1,225 @@
+"""The embedded backend: Qdrant Edge, one shard for each workspace and physical collection, no server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from qdrant_edge import (
+    EdgeShard,
+    FieldCondition,
+    Filter,
+    HasIdCondition,
+    MatchAny,
+    MatchValue,
+    Query,
+    QueryBatchRequest,
+    QueryRequest,
+    ScrollRequest,
+    SearchParams,
+    UpdateOperation,
+)
+from qdrant_edge import Point as EdgePoint
+from qdrant_edge import SparseVector as EdgeSparseVector
+
+from memory_pipeline.cards import workspace_name
+from memory_pipeline.embedding.base import Vectors
+from memory_pipeline.errors import IndexUnavailable
+from memory_pipeline.index.base import CollectionMissing, Hit, Point, Search, SparseVector, StoredPoint, Target
+from memory_pipeline.index.edge_copies import Copies
+from memory_pipeline.index.edge_files import ShardFiles, engine_errors, replace_file
+from memory_pipeline.index.validation import check_points, check_searches, holds, may_replace, search_with_ties
+
+_IDENTITY_FILE = "identity.json"
+
+
+class EdgeIndex:
+    """An index in a directory, shared by processes and threads through locks. Implements `Index`.
+
+    Args:
+        root: the directory of the index; it is made when something is first written.
+        warm: whether searches go to a private copy that stays open (a service, a benchmark) instead of opening the
+            shard for each call. A warm index sees a write as soon as it was flushed, and waits for no writer once it
+            holds a copy of the newest state.
+        lock_timeout: how many seconds to wait for a shard that somebody else has open.
+    """
+
+    def __init__(self, root: Path, *, warm: bool, lock_timeout: float = 30.0) -> None:
+        self._root = root
+        self._warm = warm
+        self._lock_timeout = lock_timeout
+        self._copies = Copies(lock_timeout)
+
+    def ensure(self, target: Target) -> None:
+        """Create the shard and its payload indexes where they are missing.
+
+        Raises:
+            IndexIncompatible: it exists with other vectors or another dimension.
+            IndexUnavailable: it stayed locked, or cannot be written.
+        """
+        files = self._files(target)
+        with engine_errors(files.directory):
+            files.workspace_directory.mkdir(parents=True, exist_ok=True)
+        with files.locked(self._lock_timeout):
+            if not files.exists():
+                files.create(target.schema)
+            files.check(target.schema)
+            files.add_keywords(target.schema)
+
+    def upsert(self, target: Target, points: Sequence[Point], *, guarded: bool = True) -> frozenset[str]:
+        """Write points in one batch, flush, and say which of them the shard now holds. See `Index.upsert`.
+
+        The lock is held from reading the stored versions to the flush, so the guard is exact.
+        """
+        check_points(target, points)
+        if not points:
+            return frozenset()
+        ids = [point.id for point in points]
+        with self._writing(target) as shard:
+            stored = _payloads(shard, ids)
+            writable = [point for point in points if not guarded or may_replace(point, stored.get(point.id))]
+            if writable:
+                shard.update(UpdateOperation.upsert_points([_edge_point(point) for point in writable]))
+            held = _payloads(shard, ids)
+        return frozenset(point.id for point in points if holds(point, held.get(point.id)))
+
+    def delete(self, target: Target, ids: Sequence[str]) -> None:
+        """Delete points by id, durably; absent ids and an absent shard are no error."""
+        if not ids:
+            return
+        of_ids = Filter(must=[*_scope(target), HasIdCondition(set(ids))])
+        with contextlib.suppress(CollectionMissing), self._writing(target) as shard:
+            shard.update(UpdateOperation.delete_points_by_filter(of_ids))
+            shard.flush()
+            # Reclaims the room of deleted points once they are a fifth of the shard; otherwise it returns at once.
+            shard.optimize()
+
+    def search(self, target: Target, searches: Sequence[Search]) -> list[list[Hit]]:
+        """Run several searches in one opening of the shard, exactly, without approximation. See `Index.search`."""
+        check_searches(target, searches)
+        if not searches:
+            return []
+        with self._reading(target) as shard:
+            return search_with_ties(searches, lambda wanted: _query(shard, target, wanted))
+
+    def scan(self, target: Target, *, batch: int = 1000) -> Iterator[StoredPoint]:
+        """Every point of the workspace in ascending order of id, as it was when the scan began.
+
+        It reads a private copy: a consumer may take its time without keeping writers out, and what it compares
+        does not change under it. Opening the shard again for each page would cost more than one copy.
+        """
+        files = self._files(target)
+        with self._copies.newest(files) if self._warm else self._copies.once(files) as shard:
+            scope = Filter(must=_scope(target))
+            offset: Any = None
+            while True:
+                records, offset = shard.scroll(ScrollRequest(offset, batch, scope, with_payload=True))
+                for record in records:
+                    yield StoredPoint(str(record.id), record.payload or {})
+                if offset is None:
+                    return
+
+    def drop(self, target: Target) -> None:
+        """Remove the shard, damaged or not; an absent one is no error."""
+        files = self._files(target)
+        if not files.workspace_directory.is_dir():
+            return
+        with files.locked(self._lock_timeout):
+            files.drop()
+
+    def live_identity(self, workspace: str) -> Mapping[str, object] | None:
+        """The settings of the identity that recall uses for the workspace (`hash` among them), or None."""
+        path = self._root / workspace_name(workspace) / _IDENTITY_FILE
+        try:
+            settings = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise IndexUnavailable(f"{path} cannot be read: activate an embedding identity again") from error
+        return dict(settings)
+
+    def activate(
+        self, workspace: str, identity_hash: str, settings: Mapping[str, str | int | bool], collections: Sequence[str]
+    ) -> None:
+        """Make an identity the live one of the workspace, in one step that survives a power failure.
+
+        Every collection of a workspace follows the one file, so `collections` needs no record of its own.
+        """
+        path = self._root / workspace_name(workspace) / _IDENTITY_FILE
+        text = json.dumps({**settings, "hash": identity_hash, "collections": list(collections)}, ensure_ascii=False)
+        with engine_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, text, sync=True)
+
+    def close(self) -> None:
+        """Close and remove the private copies."""
+        self._copies.close()
+
+    def _files(self, target: Target) -> ShardFiles:
+        return ShardFiles.of(self._root, target)
+
+    @contextlib.contextmanager
+    def _writing(self, target: Target) -> Iterator[EdgeShard]:
+        files = self._files(target)
+        files.generation()  # fails before a lock file is made where there is no shard
+        with files.locked(self._lock_timeout):
+            files.check(target.schema)
+            with files.writing() as shard:
+                yield shard
+
+    def _reading(self, target: Target) -> AbstractContextManager[EdgeShard]:
+        files = self._files(target)
+        files.check(target.schema)
+        return self._copies.newest(files) if self._warm else self._opened(files)
+
+    @contextlib.contextmanager
+    def _opened(self, files: ShardFiles) -> Iterator[EdgeShard]:
+        with files.locked(self._lock_timeout), files.opened() as shard:
+            yield shard
+
+
+def _scope(target: Target) -> list[Any]:
+    # The shard is the workspace's own; a point that lies about it is not served all the same.
+    return [FieldCondition("workspace", MatchValue(target.workspace))]
+
+
+def _filter(target: Target, search: Search) -> Filter:
+    return Filter(must=[*_scope(target), *(FieldCondition(key, MatchAny(list(v))) for key, v in search.must.items())])
+
+
+def _query(shard: EdgeShard, target: Target, searches: Sequence[Search]) -> list[list[Hit]]:
+    requests = [
+        QueryRequest(
+            search.limit,
+            query=Query.Nearest(_vector(search.vector), search.using),
+            filter=_filter(target, search),
+            with_payload=True,
+            params=SearchParams(exact=True),
+        )
+        for search in searches
+    ]
+    answers = shard.query_batch(QueryBatchRequest(requests))
+    return [[Hit(str(hit.id), hit.score, hit.payload or {}) for hit in hits] for hits in answers]
+
+
+def _payloads(shard: EdgeShard, ids: list[str]) -> dict[str, Mapping[str, object]]:
+    wanted: list[Any] = [*ids]
+    return {str(record.id): record.payload or {} for record in shard.retrieve(wanted, True, False)}  # noqa: FBT003  # the engine takes them by position only
+
+
+def _edge_point(point: Point) -> EdgePoint:
+    vectors = {name: _vector(vector) for name, vector in point.dense.items()}
+    vectors |= {name: _vector(vector) for name, vector in point.sparse.items()}
+    payload = {key: list(value) if isinstance(value, tuple) else value for key, value in point.payload.items()}
+    return EdgePoint(point.id, vectors, payload)
+
+
+def _vector(vector: Vectors | SparseVector) -> Any:
+    if isinstance(vector, SparseVector):
+        return EdgeSparseVector(list(vector.indices), list(vector.values))
+    return np.asarray(vector, dtype=np.float32).tolist()
