@@ -1,0 +1,1 @@
+"""Holds the sample sessions that the demo starts from."""
