@@ -9,6 +9,7 @@ from enum import StrEnum
 from memory_pipeline.errors import UnknownWorkspace
 
 _LONGEST_NAME = 255  # bytes
+_LONGEST_SHOWN = 80
 _WORKSPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -63,7 +64,8 @@ class Dependency:
 class CardContent:
     """What a card says. A change of any field is a change of content and counts in the card's version.
 
-    A solved question uses question, sql, dialect (sqlglot's name for the SQL's) and context; the other families use subject, detail, rationale and concepts.
+    A solved question uses question, sql, dialect and context; the other families use subject, detail, rationale and
+    concepts. `dialect` is sqlglot's name of what the SQL is written in.
     """
 
     family: Family
@@ -102,7 +104,7 @@ def workspace_name(name: object) -> str:
         UnknownWorkspace: it is missing or malformed; there is no wildcard and no default.
     """
     if not isinstance(name, str) or not is_workspace_name(name):
-        shown = name if isinstance(name, str) and len(name) <= 80 else type(name).__name__
+        shown = name if isinstance(name, str) and len(name) <= _LONGEST_SHOWN else type(name).__name__
         raise UnknownWorkspace(
             f"{shown!r} is not a workspace: name one, in lower-case letters, digits, '-' and '_' (at most 63, "
             "beginning with a letter or digit)"

@@ -149,6 +149,9 @@ class EmbeddedPostgres:
         """Leaves the users of the server; the last one stops it. Raises nothing: what goes wrong is logged."""
         if not self._users.held:
             return
+        if not self._gate_path.exists():  # the home was deleted, and a gate would bring it back; its server ends itself
+            self._users.leave()
+            return
         try:
             with self._gate():
                 self._leave()

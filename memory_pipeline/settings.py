@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,6 +25,13 @@ def _with_driver(url: SecretStr, scheme: str) -> SecretStr:
     # SQLAlchemy 2.1 reads a bare postgresql:// as psycopg 3, with which Dagster's storage dies on its first event.
     if not url.get_secret_value().startswith(scheme):
         raise ValueError(f"begin the URL with {scheme}, which names the driver")
+    from sqlalchemy import make_url  # noqa: PLC0415  # only where a URL is set
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+    try:
+        make_url(url.get_secret_value())
+    except (ArgumentError, ValueError):  # whose messages may quote a part of the password
+        raise ValueError("it is no URL: in a user, a password or a path, write @ : / ? # % as %40 and so on") from None
     return url
 
 
@@ -103,7 +111,12 @@ class Settings(BaseSettings):
     @property
     def acting_principal(self) -> str:
         """Who acts: `MEMORY_PRINCIPAL`, else the system user."""
-        return self.principal or getpass.getuser()
+        if self.principal:
+            return self.principal
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):  # a container may run under a number that has no name
+            return f"user {os.getuid()}"
 
 
 def load_settings(**overrides: object) -> Settings:

@@ -1,4 +1,4 @@
-"""What all tests share: a place for servers' data, and one PostgreSQL server for the whole run."""
+"""What all tests share: a place for servers' data, one PostgreSQL server, and in it a fresh archive for each test."""
 
 from __future__ import annotations
 
@@ -6,14 +6,33 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import LiteralString
 
+import psycopg
 import pytest
+from pydantic import SecretStr
+from sqlalchemy import make_url
 
+from memory_pipeline.archive.database import Database
+from memory_pipeline.archive.migrate import migrate
 from memory_pipeline.embedded import EmbeddedPostgres, EmbeddedUrls
+from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import Settings, load_settings
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of its own is made in it
 _ROOM = 2 * 1024**3
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_the_developer() -> Iterator[None]:
+    """No test reads the settings of whoever runs it, but for those that are meant for tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [n for n in os.environ if n.startswith("MEMORY_") and not n.startswith("MEMORY_TEST_")]:
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +52,99 @@ def postgres(scratch: Path) -> Iterator[EmbeddedUrls]:
     """One server for the whole run: its databases hold nothing but what tests put there."""
     with EmbeddedPostgres(scratch / "shared") as server:
         yield server.start(create=True)
+
+
+@pytest.fixture(scope="session")
+def superuser(postgres: EmbeddedUrls) -> Iterator[psycopg.Connection]:
+    """The server's superuser, who alone makes databases; the library itself never connects so."""
+    url = make_url(postgres.owner.get_secret_value()).set(
+        drivername="postgresql", username="postgres", database="postgres"
+    )
+    with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")  # nothing here has to survive the machine
+        connection.execute("SELECT pg_reload_conf()")
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres: EmbeddedUrls, superuser: psycopg.Connection) -> str:
+    """A migrated database that nobody is connected to; copying it takes some hundredths of a second."""
+    name = make_database(superuser, owner="memory_owner")
+    migrate(in_database(postgres.owner, name), in_database(postgres.archive, name))
+    return name
+
+
+@pytest.fixture
+def blank_settings(postgres: EmbeddedUrls, superuser: psycopg.Connection, tmp_path: Path) -> Iterator[Settings]:
+    """Settings whose archive nobody has migrated yet."""
+    name = make_database(superuser, owner="memory_owner")
+    yield settings_of(postgres, name, tmp_path)
+    drop_database(superuser, name)
+
+
+@pytest.fixture
+def settings(
+    postgres: EmbeddedUrls, superuser: psycopg.Connection, migrated_template: str, tmp_path: Path
+) -> Iterator[Settings]:
+    """Settings of one test: a migrated archive without workspaces, an empty sessions root, a home for the index."""
+    name = make_database(superuser, owner="memory_owner", template=migrated_template)
+    yield settings_of(postgres, name, tmp_path)
+    drop_database(superuser, name)
+
+
+@pytest.fixture
+def dagster_settings(settings: Settings, postgres: EmbeddedUrls, superuser: psycopg.Connection) -> Iterator[Settings]:
+    """The same settings, with an empty database for Dagster's storage."""
+    name = make_database(superuser, owner="memory_dagster")
+    yield settings.model_copy(update={"dagster_url": in_database(postgres.dagster, name)})
+    drop_database(superuser, name)
+
+
+@pytest.fixture
+def runtime(settings: Settings) -> Iterator[Runtime]:
+    """The services behind the settings, closed at the end of the test."""
+    with Runtime(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def database(runtime: Runtime) -> Database:
+    """The archive under the runtime role."""
+    return runtime.database
+
+
+def make_database(superuser: psycopg.Connection, *, owner: LiteralString, template: str = "template0") -> str:
+    """Make a database with the rights that the embedded server gives its own; its name."""
+    name = f"test_{next(_numbers)}"
+    statements = [
+        f"CREATE DATABASE {name} OWNER {owner} TEMPLATE {template}",
+        f"REVOKE ALL ON DATABASE {name} FROM PUBLIC",
+        f"GRANT CONNECT ON DATABASE {name} TO memory_runtime",
+    ]
+    for statement in statements:
+        superuser.execute(statement.encode())
+    return name
+
+
+def drop_database(superuser: psycopg.Connection, name: str) -> None:
+    """Drop a database, whoever is connected still."""
+    superuser.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def in_database(url: SecretStr, name: str) -> SecretStr:
+    """The same server and role, another database."""
+    return SecretStr(make_url(url.get_secret_value()).set(database=name).render_as_string(hide_password=False))
+
+
+def settings_of(postgres: EmbeddedUrls, name: str, directory: Path) -> Settings:
+    """Settings of one database of the server, with everything else in the directory."""
+    sessions = directory / "sessions"
+    sessions.mkdir()
+    return load_settings(
+        _env_file=None,
+        home=directory / "home",
+        sessions_root=sessions,
+        database_url=in_database(postgres.archive, name),
+        owner_url=in_database(postgres.owner, name),
+        principal="tester",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -334,19 +335,34 @@ def test_stale_pid_file_is_survived(used_home: Path, content: str) -> None:
         assert postmaster(used_home) != os.getpid()
 
 
-def test_server_that_is_still_coming_up_is_waited_for(used_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with EmbeddedPostgres(used_home) as server:
-        server.start(create=False)
+def test_server_that_is_still_coming_up_is_waited_for(used_home: Path) -> None:
+    with (
+        EmbeddedPostgres(used_home) as first,
+        EmbeddedPostgres(used_home) as second,
+        ThreadPoolExecutor(1) as elsewhere,
+    ):
+        first.start(create=False)
         pid_file = used_home / "postgres" / "postmaster.pid"
         account = pid_file.read_text()
         pid_file.write_text(account.replace("ready   ", "starting"))
-        with ThreadPoolExecutor(1) as elsewhere:
-            waiting = elsewhere.submit(EmbeddedPostgres(used_home).start, create=False)
-            time.sleep(0.3)
-            assert not waiting.done()
-            pid_file.write_text(account)
-            assert ask(waiting.result().archive, "SELECT 1") == 1
+        waiting = elsewhere.submit(second.start, create=False)
+        time.sleep(0.3)
+        assert not waiting.done()
+        pid_file.write_text(account)
+        assert ask(waiting.result().archive, "SELECT 1") == 1
         assert pid_file.read_text() == account
+    assert postmaster(used_home) is None
+
+
+def test_deleted_home_stays_deleted(used_home: Path) -> None:
+    with EmbeddedPostgres(used_home) as server:
+        server.start(create=False)
+        pid = postmaster(used_home)
+        assert pid
+        os.kill(pid, signal.SIGINT)
+        wait_until_gone(pid)
+        shutil.rmtree(used_home)
+    assert not used_home.exists()
 
 
 def test_closing_spares_a_process_that_got_the_number_of_a_dead_server(used_home: Path) -> None:

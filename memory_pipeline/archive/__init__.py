@@ -1,0 +1,1 @@
+"""The archive: the authority on cards, in PostgreSQL."""

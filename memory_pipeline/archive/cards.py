@@ -1,0 +1,138 @@
+"""Writes cards: numbers, content with dependencies, version and fingerprint, each in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from memory_pipeline.archive.queries import load
+from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.points import card_fingerprint
+from memory_pipeline.text import equality_key
+
+if TYPE_CHECKING:
+    from sqlalchemy import RowMapping
+
+    from memory_pipeline.archive.database import Row, Tx
+
+_SQL = load("cards")
+
+Origin = Literal["session", "hand"]
+
+
+def language(tx: Tx) -> str:
+    """Snowball's name of the language that the workspace's texts are analysed in."""
+    return str(tx.row(_SQL["language"])["language"])
+
+
+def create(tx: Tx, contents: Sequence[CardContent], *, origin: Origin, principal: str) -> list[str]:
+    """Make one card of each content, all of one family's numbering.
+
+    Args:
+        tx: an open transaction.
+        contents: what the cards say, in the order of their numbers.
+        origin: whether a session or an administrator stands behind them.
+        principal: who makes them.
+
+    Returns:
+        the human ids, in the order of the contents.
+    """
+    if not contents:
+        return []
+    ids = _numbers(tx, contents[0].family.id_prefix, len(contents))
+    of_language = language(tx)
+    rows = [
+        {**_row(card_id, content, of_language), "origin": origin, "edited": origin == "hand", "principal": principal}
+        for card_id, content in zip(ids, contents, strict=True)
+    ]
+    tx.run_many(_SQL["insert"], rows)
+    _insert_dependencies(tx, zip(ids, contents, strict=True))
+    return ids
+
+
+def update(tx: Tx, contents: Mapping[str, CardContent], *, principal: str) -> None:
+    """Give cards another content; each counts one version further."""
+    if not contents:
+        return
+    of_language = language(tx)
+    rows = [{**_row(card_id, content, of_language), "principal": principal} for card_id, content in contents.items()]
+    tx.run_many(_SQL["update"], rows)
+    tx.run(_SQL["delete_dependencies"], card_ids=list(contents))
+    _insert_dependencies(tx, contents.items())
+
+
+def delete(tx: Tx, card_ids: Sequence[str]) -> None:
+    """Remove cards with their incident links and dependencies, and the questions that only they came from.
+
+    The projections of all of them then say "remove", and what was a source of theirs is consumed.
+    """
+    if card_ids:
+        tx.run(_SQL["delete"], card_ids=list(card_ids))
+        forget_unused_questions(tx)
+
+
+def forget_unused_questions(tx: Tx) -> None:
+    """Drop the questions that no card's source came from; their points are then to be removed."""
+    tx.run(_SQL["release_questions"])
+    tx.run(_SQL["forget_unused_questions"])
+
+
+def flag(tx: Tx, card_ids: Iterable[str], name: str, *, up: bool) -> int:
+    """Raise or lower a flag on cards; the number of cards whose flags changed."""
+    ids = sorted(set(card_ids))
+    return tx.run(_SQL["raise_flag" if up else "lower_flag"], card_ids=ids, flag=name) if ids else 0
+
+
+def contents(tx: Tx, card_ids: Iterable[str]) -> dict[str, CardContent]:
+    """What cards say, by id; ids without a card are left out."""
+    return {row["card_id"]: content_of(row) for row in full_rows(tx, card_ids)}
+
+
+def full_rows(tx: Tx, card_ids: Iterable[str]) -> Sequence[RowMapping]:
+    """The rows of `card`, each with its dependencies as an array; ids without a card are left out."""
+    return tx.rows(_SQL["contents"], card_ids=sorted(set(card_ids)))
+
+
+def content_of(row: Row) -> CardContent:
+    """The content in a row of `card` that also has `dependencies`, an array of [database, schema, table, column]."""
+    return CardContent(
+        family=Family(row["family"]),
+        **{name: row[name] for name in _TEXTS},
+        concepts=tuple(row["concepts"]),
+        dependencies=tuple(sorted(Dependency(*names) for names in row["dependencies"])),
+    )
+
+
+_TEXTS = ("subject", "detail", "rationale", "question", "sql", "dialect", "context", "database", "schema")
+
+
+def text_key(content: CardContent) -> str:
+    """Equal for contents whose texts count as equal: question of a solved question, else subject and detail."""
+    if content.family is Family.SOLVED_QUESTION:
+        return equality_key(content.question)
+    return equality_key(content.subject, content.detail)
+
+
+def _numbers(tx: Tx, prefix: str, count: int) -> list[str]:
+    last = int(tx.row(_SQL["issue_numbers"], prefix=prefix, count=count)["last"])
+    return [f"{prefix}-{number:04d}" for number in range(last - count + 1, last + 1)]
+
+
+def _row(card_id: str, content: CardContent, of_language: str) -> dict[str, object]:
+    return {
+        "card_id": card_id,
+        "family": content.family.value,
+        **{name: getattr(content, name) for name in _TEXTS},
+        "concepts": list(content.concepts),
+        "text_key": text_key(content),
+        "fingerprint": card_fingerprint(content, of_language),
+    }
+
+
+def _insert_dependencies(tx: Tx, contents_by_id: Iterable[tuple[str, CardContent]]) -> None:
+    rows = [
+        {"card_id": card_id, "database": d.database, "schema": d.schema, "table": d.table, "column": d.column}
+        for card_id, content in contents_by_id
+        for d in content.dependencies
+    ]
+    tx.run_many(_SQL["insert_dependency"], rows)

@@ -1,0 +1,209 @@
+"""Opens transactions on the archive, each for one workspace, and takes its advisory locks: the one place that does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import SecretStr
+from sqlalchemy import Connection, CursorResult, Engine, NullPool, RowMapping, TextClause, create_engine, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
+
+from memory_pipeline.archive.queries import SCHEMA_REVISION
+from memory_pipeline.cards import workspace_name
+from memory_pipeline.errors import ArchiveUnavailable, InvalidSettings, SchemaOutOfDate, UnknownWorkspace
+
+# Moments are read back in UTC whatever the server is set to: Python holds the hour in which a zone's clocks are put
+# back for unequal to the same moment in any other zone.
+_ENTER = text(
+    "SELECT set_config('memory.workspace', :workspace, true), set_config('TimeZone', 'UTC', true), "
+    "EXISTS (SELECT FROM workspace WHERE workspace = :workspace) AS known"
+)
+_WAIT_FOR_WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('writer of ' || CAST(:workspace AS text), 0))")
+_VERSION_READABLE = text("SELECT has_table_privilege(to_regclass('alembic_version'), 'SELECT')")  # null: no such table
+_CONNECT_TIMEOUT = 10  # seconds
+_LOCK_POLL = 0.05  # seconds
+
+
+class Row(Protocol):
+    """A row of a query, whose columns are read by their names."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tx:
+    """An open transaction that sees one workspace."""
+
+    connection: Connection
+    workspace: str
+
+    def rows(self, query: TextClause, **parameters: object) -> Sequence[RowMapping]:
+        """The rows of a query, to which `:workspace` is always given."""
+        return self._execute(query, parameters).mappings().all()
+
+    def row(self, query: TextClause, **parameters: object) -> RowMapping:
+        """The only row of a query."""
+        return self._execute(query, parameters).mappings().one()
+
+    def run(self, query: TextClause, **parameters: object) -> int:
+        """Execute a statement; the number of rows that it touched."""
+        return int(self._execute(query, parameters).rowcount)
+
+    def run_many(self, query: TextClause, rows: Sequence[Mapping[str, object]]) -> None:
+        """Execute a statement once for each mapping, in one round trip for many."""
+        if rows:
+            self.connection.execute(query, [{"workspace": self.workspace, **row} for row in rows])
+
+    def wait_for_writers(self) -> None:
+        """Wait until no other transaction of the workspace that called this is open; to be called before any change."""
+        self.run(_WAIT_FOR_WRITERS)
+
+    def _execute(self, query: TextClause, parameters: Mapping[str, object]) -> CursorResult[Any]:
+        return self.connection.execute(query, {"workspace": self.workspace, **parameters})
+
+
+class Database:
+    """The archive's PostgreSQL under the runtime role. Safe to share between threads, not between forked processes."""
+
+    def __init__(self, url: SecretStr) -> None:
+        options = {"connect_timeout": _CONNECT_TIMEOUT, "application_name": "memory-pipeline"}
+        self._engine = create_engine(
+            url.get_secret_value(), pool_pre_ping=True, hide_parameters=True, connect_args=options
+        )
+        # Session-level advisory locks outlive a pooled connection's close(), so they get connections of their own.
+        self._lock_engine = create_engine(
+            url.get_secret_value(),
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+            connect_args=options,
+        )
+        # The same pool; every statement of a transaction sees the archive as it was at the first one.
+        self._snapshots = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        self._checked = False
+
+    @contextmanager
+    def transaction(self, workspace: str, *, snapshot: bool = False, writing: bool = False) -> Iterator[Tx]:
+        """A transaction that sees and changes one workspace; it commits when the block ends without an error.
+
+        Args:
+            workspace: which one.
+            snapshot: whether it only reads, and all of it from one state of the archive.
+            writing: whether it changes sessions, cards or sources. Such transactions of a workspace run one after the
+                other, so that each decides on what the one before it left: an intake cannot overwrite an edit that it
+                has not seen.
+
+        Raises:
+            UnknownWorkspace: the archive has no such workspace, or the name is none.
+            ArchiveUnavailable: PostgreSQL went away; nothing was committed unless the loss came while committing.
+            SchemaOutOfDate: the schema is missing or of another revision.
+        """
+        workspace_name(workspace)
+        with self._begun(self._snapshots if snapshot else self._engine) as connection:
+            if not connection.execute(_ENTER, {"workspace": workspace}).mappings().one()["known"]:
+                raise UnknownWorkspace(f"the archive has no workspace {workspace!r}: its first ingest makes it")
+            tx = Tx(connection, workspace)
+            if writing:
+                tx.wait_for_writers()
+            yield tx
+
+    @contextmanager
+    def registry(self) -> Iterator[Connection]:
+        """A transaction that names no workspace and so sees none but the list of workspaces and their grants."""
+        with self._begun(self._engine) as connection:
+            yield connection
+
+    @contextmanager
+    def _begun(self, engine: Engine) -> Iterator[Connection]:
+        with translated(), engine.begin() as connection:
+            if not self._checked:
+                check_schema(connection)
+                _check_role(connection)
+                self._checked = True
+            yield connection
+
+    @contextmanager
+    def lock(self, *name: str, wait: float) -> Iterator[bool]:
+        """Hold an advisory lock of that name, excluding every other holder in any process.
+
+        Args:
+            name: what is locked.
+            wait: seconds to wait for another holder to let go.
+
+        Yields:
+            whether the lock is held; false when another holder kept it longer than that.
+        """
+        with translated(), self._lock_engine.connect() as connection:
+            parameters = {"name": "\x1f".join(name)}
+            query = text("SELECT pg_try_advisory_lock(hashtextextended(:name, 0))")
+            deadline = time.monotonic() + wait
+            while (
+                not (held := bool(connection.execute(query, parameters).scalar_one())) and time.monotonic() < deadline
+            ):
+                time.sleep(_LOCK_POLL)
+            try:
+                yield held
+            finally:
+                # Closing the connection lets go too, whatever happened to it, but the server takes its time over that.
+                with suppress(DBAPIError):
+                    connection.execute(text("SELECT pg_advisory_unlock_all()"))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+        self._lock_engine.dispose()
+
+
+def check_schema(connection: Connection) -> None:
+    """Compare the database's schema with the one that this library expects.
+
+    Raises:
+        SchemaOutOfDate: it is missing, older or newer.
+    """
+    readable = connection.execute(_VERSION_READABLE).scalar_one()
+    if readable is None:
+        raise SchemaOutOfDate("the archive has no tables yet: run `memory-pipeline migrate`")
+    if not readable:
+        raise SchemaOutOfDate("the archive was not migrated for this role: run `memory-pipeline migrate` with its URL")
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().first()
+    if found != SCHEMA_REVISION:
+        raise SchemaOutOfDate(
+            f"the archive's schema is at revision {found or 'none'}, this library expects {SCHEMA_REVISION}: "
+            "run `memory-pipeline migrate`, or install the library that belongs to the schema"
+        )
+
+
+def _check_role(connection: Connection) -> None:
+    if not connection.execute(text("SELECT row_security_active('card')")).scalar_one():
+        raise InvalidSettings(
+            "the role of MEMORY_DATABASE_URL is not bound by row security (it owns the tables, is a superuser, or has "
+            "BYPASSRLS): name the runtime role"
+        )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raises the library's errors in place of the driver's, where there is one that says it better."""
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise ArchiveUnavailable(f"PostgreSQL does not answer ({first_line(error)})") from None
+    except ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) in ("42P01", "42703"):  # undefined table, undefined column
+            raise SchemaOutOfDate(
+                f"the archive's schema is not the expected one ({first_line(error)}): run `memory-pipeline migrate`"
+            ) from None
+        raise
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise ArchiveUnavailable(f"PostgreSQL went away ({first_line(error)})") from None
+        raise
+
+
+def first_line(error: DBAPIError) -> str:
+    """What the driver said, without the statement and its parameters."""
+    return str(error.orig).partition("\n")[0].strip() or type(error.orig).__name__

@@ -1,0 +1,162 @@
+"""What each point should hold and is known to hold: pending work, certification, deferral.
+
+A mutation of a card or question makes its projections pending by a trigger of the schema; nothing here has to
+remember it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection as Items
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memory_pipeline.archive import cards
+from memory_pipeline.archive.queries import load
+from memory_pipeline.cards import CardContent, Collection
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.database import Tx
+    from memory_pipeline.embedding.base import EmbeddingIdentity
+
+_SQL = load("projections")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The current state of one pending item: what its point should hold, read from the archive, never from a request.
+
+    Attributes:
+        item_id: a card's id or a question's.
+        fingerprint: None when there is to be no point.
+        version: of the card; a question's is always 1.
+        content: of a card, or None.
+        question: the text of a question, or None.
+    """
+
+    item_id: str
+    fingerprint: str | None
+    version: int = 1
+    content: CardContent | None = None
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionState:
+    """How far the projections of one collection are."""
+
+    collection: Collection
+    certified: int
+    pending: int
+    oldest_pending: datetime | None
+
+
+def register(tx: Tx, identity: EmbeddingIdentity) -> None:
+    """Keep collections of this identity for the workspace; a new one wants a point for everything in the archive."""
+    tx.run(_SQL["register"], identity=identity.hash, settings=json.dumps(identity.settings))
+
+
+def pending(tx: Tx, identity: str, collection: Collection, limit: int) -> list[Wanted]:
+    """The next pending items, longest waiting first, each with its current state.
+
+    Args:
+        tx: an open transaction.
+        identity: the hash of the embedding identity.
+        collection: which collection.
+        limit: how many at most. Items that wait for their next try are not among them.
+    """
+    rows = tx.rows(_SQL["pending"], identity=identity, collection=collection.value, limit=limit)
+    ids = [row["item_id"] for row in rows]
+    current = _questions(tx, ids) if collection is Collection.QUESTIONS else _cards(tx, ids)
+    return [current.get(item_id, Wanted(item_id, None)) for item_id in ids]
+
+
+def certify(
+    tx: Tx, identity: str, collection: Collection, held: Mapping[str, str], *, truncated: Items[str] = ()
+) -> int:
+    """Record what the index confirmed to hold, where the archive still wants just that.
+
+    Args:
+        tx: an open transaction.
+        identity: the hash of the embedding identity.
+        collection: which collection.
+        held: item → fingerprint that its point now holds.
+        truncated: the items of which the model read only the beginning.
+
+    Returns:
+        how many were certified; the others were overtaken by a newer change and stay pending.
+    """
+    fingerprints, cut = list(held.values()), [item in truncated for item in held]
+    return _change(tx, "certify", identity, collection, list(held), fingerprints=fingerprints, truncated=cut)
+
+
+def certify_removed(tx: Tx, identity: str, collection: Collection, items: Sequence[str]) -> int:
+    """Forget the projections whose points the index confirmed to have removed, where none is wanted still."""
+    return _change(tx, "certify_removed", identity, collection, items)
+
+
+def defer(tx: Tx, identity: str, collection: Collection, items: Sequence[str], reason: str) -> int:
+    """Leave items pending with a reason; each further attempt waits twice as long, up to an hour."""
+    return _change(tx, "defer", identity, collection, items, reason=reason[:500])
+
+
+def hasten(tx: Tx, identity: str, collection: Collection) -> int:
+    """Let the items that wait for their next try be taken at once; how many did."""
+    tx.wait_for_writers()
+    return tx.run(_SQL["hasten"], identity=identity, collection=collection.value)
+
+
+def distrust(tx: Tx, identity: str, collection: Collection, items: Sequence[str], reason: str) -> int:
+    """Make items pending whose points are not what the archive believed them to be."""
+    return _change(tx, "distrust", identity, collection, items, reason=reason)
+
+
+def certified(tx: Tx, identity: str, collection: Collection) -> dict[str, str]:
+    """Item → fingerprint of the points that the archive believes the index to hold; pending ones are left out."""
+    rows = tx.rows(_SQL["certified"], identity=identity, collection=collection.value)
+    return {row["item_id"]: row["certified"] for row in rows}
+
+
+def pending_items(tx: Tx, identity: str, collection: Collection) -> set[str]:
+    """Every pending item, those that wait for their next try included."""
+    return {row["item_id"] for row in tx.rows(_SQL["pending_items"], identity=identity, collection=collection.value)}
+
+
+def states(tx: Tx, identity: str) -> list[CollectionState]:
+    """How far each collection is, in the order of `Collection`."""
+    rows = {row["collection"]: row for row in tx.rows(_SQL["states"], identity=identity)}
+    return [
+        CollectionState(c, row["certified"], row["pending"], row["oldest_pending"])
+        if (row := rows.get(c.value))
+        else CollectionState(c, 0, 0, None)
+        for c in Collection
+    ]
+
+
+def reasons(tx: Tx, identity: str) -> dict[str, int]:
+    """Why items are still pending after an attempt, with how many are."""
+    return {row["reason"]: row["items"] for row in tx.rows(_SQL["reasons"], identity=identity)}
+
+
+def _change(
+    tx: Tx, query: str, identity: str, collection: Collection, items: Sequence[str], **parameters: object
+) -> int:
+    if not items:
+        return 0
+    # A writer of cards changes the same rows by triggers, in an order of its own: at once they would deadlock.
+    tx.wait_for_writers()
+    return tx.run(_SQL[query], identity=identity, collection=collection.value, items=list(items), **parameters)
+
+
+def _cards(tx: Tx, ids: Sequence[str]) -> dict[str, Wanted]:
+    return {
+        row["card_id"]: Wanted(row["card_id"], row["fingerprint"], row["version"], content=cards.content_of(row))
+        for row in cards.full_rows(tx, ids)
+    }
+
+
+def _questions(tx: Tx, ids: Sequence[str]) -> dict[str, Wanted]:
+    rows = tx.rows(_SQL["questions"], question_ids=list(ids))
+    return {r["question_id"]: Wanted(r["question_id"], r["fingerprint"], question=r["text"]) for r in rows}

@@ -1,0 +1,59 @@
+-- name: language
+SELECT language FROM workspace WHERE workspace = :workspace
+
+-- name: issue_numbers
+INSERT INTO card_number (workspace, prefix, last) VALUES (:workspace, :prefix, :count)
+ON CONFLICT (workspace, prefix) DO UPDATE SET last = card_number.last + excluded.last
+RETURNING last
+
+-- name: insert
+INSERT INTO card (
+    workspace, card_id, family, origin, edited, subject, detail, rationale, question, sql, dialect, context, database,
+    schema, concepts, text_key, fingerprint, updated_by)
+VALUES (
+    :workspace, :card_id, :family, :origin, :edited, :subject, :detail, :rationale, :question, :sql, :dialect, :context,
+    :database, :schema, :concepts, :text_key, :fingerprint, :principal)
+
+-- name: update
+UPDATE card
+SET version = version + 1, subject = :subject, detail = :detail, rationale = :rationale, question = :question,
+    sql = :sql, dialect = :dialect, context = :context, database = :database, schema = :schema, concepts = :concepts,
+    text_key = :text_key, fingerprint = :fingerprint, updated_at = now(), updated_by = :principal
+WHERE workspace = :workspace AND card_id = :card_id AND family = :family
+
+-- name: delete
+DELETE FROM card WHERE workspace = :workspace AND card_id = ANY(:card_ids)
+
+-- name: release_questions
+-- A consumed source keeps its decision consumed, but stands behind no card and so behind no question.
+UPDATE card_source SET question_id = NULL
+WHERE workspace = :workspace AND card_id IS NULL AND question_id IS NOT NULL
+
+-- name: forget_unused_questions
+DELETE FROM question q
+WHERE q.workspace = :workspace
+    AND NOT EXISTS (SELECT FROM card_source s WHERE s.workspace = q.workspace AND s.question_id = q.question_id)
+
+-- name: delete_dependencies
+DELETE FROM card_dependency WHERE workspace = :workspace AND card_id = ANY(:card_ids)
+
+-- name: insert_dependency
+INSERT INTO card_dependency (workspace, card_id, database, schema, "table", "column")
+VALUES (:workspace, :card_id, :database, :schema, :table, :column)
+
+-- name: raise_flag
+UPDATE card SET flags = flags || CAST(:flag AS text)
+WHERE workspace = :workspace AND card_id = ANY(:card_ids) AND NOT CAST(:flag AS text) = ANY(flags)
+
+-- name: lower_flag
+UPDATE card SET flags = array_remove(flags, CAST(:flag AS text))
+WHERE workspace = :workspace AND card_id = ANY(:card_ids) AND CAST(:flag AS text) = ANY(flags)
+
+-- name: contents
+SELECT c.*, ARRAY(
+    SELECT ARRAY[d.database, d.schema, d."table", d."column"]
+    FROM card_dependency d
+    WHERE d.workspace = c.workspace AND d.card_id = c.card_id
+) AS dependencies
+FROM card c
+WHERE c.workspace = :workspace AND c.card_id = ANY(:card_ids)

@@ -1,0 +1,10 @@
+-- name: find
+SELECT e.role, e.text_hash, e.vector, e.truncated
+FROM unnest(CAST(:roles AS text[]), CAST(:hashes AS text[])) AS wanted (role, text_hash)
+JOIN embedding e ON e.workspace = :workspace AND e.identity = :identity
+    AND e.role = wanted.role AND e.text_hash = wanted.text_hash
+
+-- name: keep
+INSERT INTO embedding (workspace, identity, role, text_hash, vector, truncated)
+VALUES (:workspace, :identity, :role, :text_hash, :vector, :truncated)
+ON CONFLICT DO NOTHING

@@ -1,0 +1,145 @@
+-- name: withdraw_clarifications
+-- Sources whose clarification is no longer promoted. A consumed source (without a card) stays, and stays consumed.
+DELETE FROM card_source s
+USING decision d
+WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
+    AND d.workspace = s.workspace AND d.session_id = s.session_id AND d.seq = s.seq
+    AND d.outcome IS DISTINCT FROM 'promoted'
+RETURNING s.card_id
+
+-- name: follow_promotions
+-- Every promotion that a source has had is consumed with it, should its card be deleted.
+UPDATE card_source s
+SET decided_by = d.promoted_by
+FROM decision d
+WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
+    AND d.workspace = s.workspace AND d.session_id = s.session_id AND d.seq = s.seq
+    AND d.outcome = 'promoted' AND d.promoted_by <> s.decided_by
+
+-- name: new_clarifications
+-- Promoted clarifications that are no source yet, or were consumed by an administrator's deletion before a later promotion.
+SELECT d.session_id, d.seq, d.ts, d.subject, d.detail, d.rationale, d.concepts, d.tables, d.text_key, d.promoted_by,
+    n.database, n.schema, n.question_id, n.effective_question AS question
+FROM decision d
+JOIN session n USING (workspace, session_id)
+LEFT JOIN card_source s USING (workspace, session_id, seq)
+WHERE d.workspace = :workspace AND d.outcome = 'promoted'
+    AND (s.seq IS NULL OR (s.card_id IS NULL AND d.promoted_by > s.decided_by))
+ORDER BY d.text_key, d.ts, d.session_id COLLATE "C", d.seq
+
+-- name: cards_of_equal_text
+-- The card that has a source of equal text comes before one whose text is an administrator's own.
+SELECT DISTINCT ON (text_key) text_key, card_id
+FROM (
+    SELECT s.text_key, s.card_id, 1 AS rank
+    FROM card_source s
+    WHERE s.workspace = :workspace AND s.text_key = ANY(:text_keys) AND s.card_id IS NOT NULL
+        AND s.decision_type = 'concept_clarified'
+    UNION ALL
+    SELECT c.text_key, c.card_id, 2
+    FROM card c
+    WHERE c.workspace = :workspace AND c.text_key = ANY(:text_keys) AND c.edited AND c.family = 'concept'
+) candidates
+ORDER BY text_key, rank, card_id COLLATE "C"
+
+-- name: save_source
+INSERT INTO card_source (workspace, session_id, seq, decision_type, decided_by, text_key, card_id, question_id)
+VALUES (:workspace, :session_id, :seq, :decision_type, :decided_by, :text_key, :card_id, :question_id)
+ON CONFLICT (workspace, session_id, seq) DO UPDATE
+SET decided_by = excluded.decided_by, card_id = excluded.card_id, question_id = excluded.question_id
+
+-- name: shown_clarifications
+-- What each card's smallest source says.
+SELECT DISTINCT ON (s.card_id) s.card_id, c.edited, d.subject, d.detail, d.rationale, d.concepts, d.tables,
+    n.database, n.schema
+FROM card_source s
+JOIN card c USING (workspace, card_id)
+JOIN decision d USING (workspace, session_id, seq)
+JOIN session n USING (workspace, session_id)
+WHERE s.workspace = :workspace AND s.card_id = ANY(:card_ids)
+ORDER BY s.card_id, d.ts, d.session_id COLLATE "C", d.seq
+
+-- name: moved_cards
+-- Cards with a source from a session whose manifest now names another database or schema than the card.
+SELECT DISTINCT s.card_id
+FROM card_source s
+JOIN session n USING (workspace, session_id)
+JOIN card c USING (workspace, card_id)
+WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified'
+    AND (c.database, c.schema) IS DISTINCT FROM (n.database, n.schema)
+
+-- name: without_sources
+SELECT c.card_id, c.edited
+FROM card c
+WHERE c.workspace = :workspace AND c.card_id = ANY(:card_ids)
+    AND NOT EXISTS (SELECT FROM card_source s WHERE s.workspace = c.workspace AND s.card_id = c.card_id)
+
+-- name: save_question
+INSERT INTO question (workspace, question_id, text, text_key, fingerprint)
+VALUES (:workspace, :question_id, :text, :text_key, :fingerprint)
+ON CONFLICT DO NOTHING
+
+-- name: moved_questions
+SELECT DISTINCT s.session_id, n.question_id, n.effective_question AS question
+FROM card_source s
+JOIN session n USING (workspace, session_id)
+WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
+    AND s.question_id IS DISTINCT FROM n.question_id
+
+-- name: move_question
+UPDATE card_source SET question_id = :question_id
+WHERE workspace = :workspace AND session_id = :session_id AND decision_type = 'concept_clarified' AND card_id IS NOT NULL
+
+-- name: unsolved_sessions
+-- Finalized sessions with approved SQL that have no solved question, and whose approval no deletion has consumed.
+SELECT n.session_id, n.approved_seq, n.effective_question AS question, n.sql, n.context, n.database, n.schema, n.dialect
+FROM session n
+JOIN decision d ON d.workspace = n.workspace AND d.session_id = n.session_id AND d.seq = n.approved_seq
+WHERE n.workspace = :workspace AND n.status = 'finalized' AND n.sql IS NOT NULL
+    AND NOT EXISTS (
+        SELECT FROM card_source s
+        WHERE s.workspace = n.workspace AND s.session_id = n.session_id AND s.decision_type = 'sql_approved'
+            AND (s.card_id IS NOT NULL OR s.seq >= n.approved_seq))
+ORDER BY d.ts, n.session_id COLLATE "C"
+
+-- name: move_approvals
+-- The source of a solved question is always the last effective approval.
+UPDATE card_source s
+SET seq = n.approved_seq, decided_by = n.approved_seq
+FROM session n
+WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND s.card_id IS NOT NULL
+    AND n.workspace = s.workspace AND n.session_id = s.session_id AND n.approved_seq <> s.seq
+
+-- name: changed_solved
+-- Solved questions whose session says something else than the card, unless an edited one is flagged for it already.
+SELECT c.card_id, c.edited, n.effective_question AS question, n.sql, n.context, n.database, n.schema, n.dialect
+FROM card_source s
+JOIN session n USING (workspace, session_id)
+JOIN card c USING (workspace, card_id)
+WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND n.status = 'finalized' AND n.sql IS NOT NULL
+    AND (c.question, c.sql, c.dialect, c.context, c.database, c.schema)
+        IS DISTINCT FROM (n.effective_question, n.sql, n.dialect, n.context, n.database, n.schema)
+    AND NOT (c.edited AND 'ledger_differs' = ANY(c.flags))
+
+-- name: settled_solved
+-- Edited solved questions that were flagged, and whose session has come to say the same.
+SELECT c.card_id
+FROM card_source s
+JOIN session n USING (workspace, session_id)
+JOIN card c USING (workspace, card_id)
+WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND c.edited AND 'ledger_differs' = ANY(c.flags)
+    AND (c.question, c.sql, c.dialect, c.context, c.database, c.schema)
+        IS NOT DISTINCT FROM (n.effective_question, n.sql, n.dialect, n.context, n.database, n.schema)
+
+-- name: withdraw_approvals
+-- Only a ledger withdraws: no approval is effective any more, but for those that a deletion has consumed.
+DELETE FROM card_source s
+USING session n
+WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND s.card_id IS NOT NULL
+    AND n.workspace = s.workspace AND n.session_id = s.session_id
+    AND (n.approved_seq IS NULL OR EXISTS (
+        SELECT FROM card_source consumed
+        WHERE consumed.workspace = s.workspace AND consumed.session_id = s.session_id
+            AND consumed.decision_type = 'sql_approved' AND consumed.card_id IS NULL
+            AND consumed.seq >= n.approved_seq))
+RETURNING s.card_id

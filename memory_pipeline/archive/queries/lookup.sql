@@ -1,0 +1,117 @@
+-- name: propagation
+-- A workspace that keeps no projections for the identity wants a point for everything. A missing collection is lost
+-- when the archive knows of a point in it that it still wants.
+SELECT
+    CASE WHEN EXISTS (SELECT FROM embedding_identity WHERE workspace = :workspace AND identity = :identity)
+        THEN (SELECT count(*) FROM projection WHERE workspace = :workspace AND identity = :identity AND pending)
+        ELSE (SELECT count(*) FROM card WHERE workspace = :workspace)
+            + (SELECT count(*) FROM question WHERE workspace = :workspace)
+    END AS pending,
+    ARRAY(
+        SELECT missing.collection
+        FROM unnest(CAST(:missing AS text[])) AS missing (collection)
+        WHERE EXISTS (
+            SELECT FROM projection p
+            WHERE p.workspace = :workspace AND p.identity = :identity AND p.collection = missing.collection
+                AND p.certified IS NOT NULL AND p.wanted IS NOT NULL)
+    ) AS lost
+
+-- name: questions
+-- Questions by id, and those asked with the same words; each with the cards that stand behind it now.
+SELECT q.question_id, q.fingerprint, q.text_key = :text_key AS verbatim, ARRAY(
+    SELECT DISTINCT s.card_id
+    FROM card_source s
+    WHERE s.workspace = q.workspace AND s.question_id = q.question_id AND s.card_id IS NOT NULL
+) AS card_ids
+FROM question q
+WHERE q.workspace = :workspace AND (q.question_id = ANY(:question_ids) OR q.text_key = :text_key)
+
+-- name: candidates
+-- What decides whether a card may be shown: cards by id, and solved questions asked with the same words.
+WITH candidate AS (
+    SELECT unnest(CAST(:card_ids AS text[])) AS card_id
+    UNION
+    SELECT card_id
+    FROM card
+    WHERE workspace = :workspace AND text_key = CAST(:text_key AS text) AND family = 'solved_question'
+)
+SELECT c.card_id, c.family, c.fingerprint, c.database, c.schema,
+    c.family = 'solved_question' AND c.text_key = :text_key AS verbatim,
+    CASE WHEN :scoped THEN ARRAY(
+        SELECT ARRAY[d.database, d.schema, d."table", d."column"]
+        FROM card_dependency d
+        WHERE d.workspace = c.workspace AND d.card_id = c.card_id
+    ) ELSE '{}' END AS dependencies,
+    CAST(:session_id AS text) IS NOT NULL AND (
+        EXISTS (
+            SELECT FROM card_source s
+            WHERE s.workspace = c.workspace AND s.card_id = c.card_id AND s.session_id = :session_id)
+        OR EXISTS (
+            SELECT FROM session n
+            WHERE n.workspace = c.workspace AND n.session_id = :session_id AND c.card_id = ANY(n.rejected_cards))
+    ) AS decided
+FROM candidate
+JOIN card c USING (card_id)
+WHERE c.workspace = :workspace
+
+-- name: shown
+SELECT c.*, ARRAY(
+    SELECT ARRAY[d.database, d.schema, d."table", d."column"]
+    FROM card_dependency d
+    WHERE d.workspace = c.workspace AND d.card_id = c.card_id
+) AS dependencies, (
+    SELECT count(DISTINCT s.session_id)
+    FROM card_source s
+    WHERE s.workspace = c.workspace AND s.card_id = c.card_id
+) AS sessions
+FROM card c
+WHERE c.workspace = :workspace AND c.card_id = ANY(:card_ids)
+
+-- name: links
+-- The links among the cards within some steps of the given ones, whichever way a link points. The number of steps ends
+-- every cycle; UNION keeps a card once for each number of steps, however many ways lead to it.
+WITH RECURSIVE reached (card_id, steps) AS (
+    SELECT unnest(CAST(:card_ids AS text[])), 0
+    UNION
+    SELECT CASE l.source_id WHEN r.card_id THEN l.target_id ELSE l.source_id END, r.steps + 1
+    FROM reached r
+    JOIN card_link l ON l.workspace = :workspace AND r.card_id IN (l.source_id, l.target_id)
+    WHERE r.steps < :steps
+)
+SELECT l.source_id, l.target_id, l.meaning
+FROM card_link l
+WHERE l.workspace = :workspace
+    AND l.source_id IN (SELECT card_id FROM reached) AND l.target_id IN (SELECT card_id FROM reached)
+ORDER BY l.source_id COLLATE "C", l.target_id COLLATE "C"
+
+-- name: by_text
+-- Cards that share a word with the question, in the workspace's language where PostgreSQL knows it. Its parser splits
+-- flag_attivo by itself; CDSCode is read a second time in parts.
+WITH language AS (
+    SELECT coalesce(
+        (SELECT p.oid FROM pg_ts_config p
+            WHERE p.cfgname = w.language AND p.cfgnamespace = 'pg_catalog'::regnamespace),
+        'pg_catalog.simple'::regconfig)::regconfig AS config,
+        '([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])' AS hump
+    FROM workspace w
+    WHERE w.workspace = :workspace
+), asked AS (
+    SELECT l.config, l.hump, (
+        SELECT string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery
+        FROM unnest(to_tsvector(l.config,
+            concat_ws(' ', CAST(:question AS text), regexp_replace(:question, l.hump, '\1\2 ', 'g'))))
+    ) AS words
+    FROM language l
+), card_text AS (
+    SELECT c.card_id, c.family, concat_ws(' ', c.subject, c.detail, c.question) AS text
+    FROM card c
+    WHERE c.workspace = :workspace AND c.family = ANY(:families)
+), read AS (
+    SELECT t.card_id, t.family, a.words, to_tsvector(a.config,
+        concat_ws(' ', t.text, nullif(regexp_replace(t.text, a.hump, '\1\2 ', 'g'), t.text))) AS vector
+    FROM card_text t
+    CROSS JOIN asked a
+)
+SELECT card_id, family, ts_rank(vector, words) AS rank
+FROM read
+WHERE vector @@ words

@@ -1,0 +1,68 @@
+-- name: register
+INSERT INTO embedding_identity (workspace, identity, settings) VALUES (:workspace, :identity, CAST(:settings AS jsonb))
+ON CONFLICT DO NOTHING
+
+-- name: pending
+SELECT item_id
+FROM projection
+WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND pending
+    AND (next_try IS NULL OR next_try <= clock_timestamp())
+ORDER BY wanted_at, item_id
+LIMIT :limit
+
+-- name: questions
+SELECT question_id, text, fingerprint FROM question WHERE workspace = :workspace AND question_id = ANY(:question_ids)
+
+-- name: certify
+-- Compare and set: what was overtaken while it was written stays pending.
+UPDATE projection p
+SET certified = p.wanted, certified_at = clock_timestamp(), pending = false,
+    attempts = 0, next_try = NULL, reason = NULL, truncated = held.truncated
+FROM unnest(CAST(:items AS text[]), CAST(:fingerprints AS text[]), CAST(:truncated AS boolean[]))
+    AS held (item_id, fingerprint, truncated)
+WHERE p.workspace = :workspace AND p.identity = :identity AND p.collection = :collection
+    AND p.item_id = held.item_id AND p.wanted = held.fingerprint AND p.pending
+
+-- name: certify_removed
+DELETE FROM projection
+WHERE workspace = :workspace AND identity = :identity AND collection = :collection
+    AND item_id = ANY(:items) AND wanted IS NULL
+
+-- name: defer
+UPDATE projection
+SET attempts = attempts + 1, reason = :reason,
+    next_try = clock_timestamp() + least(interval '1 hour', interval '5 seconds' * power(2, least(attempts, 20)))
+WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND item_id = ANY(:items) AND pending
+
+-- name: hasten
+UPDATE projection SET next_try = NULL
+WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND pending AND next_try IS NOT NULL
+
+-- name: distrust
+UPDATE projection
+SET pending = true, certified = NULL, wanted_at = clock_timestamp(), attempts = 0, next_try = NULL, reason = :reason
+WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND item_id = ANY(:items)
+    AND NOT pending
+
+-- name: certified
+SELECT item_id, certified
+FROM projection
+WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND NOT pending
+
+-- name: pending_items
+SELECT item_id FROM projection
+WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND pending
+
+-- name: states
+SELECT collection, count(*) FILTER (WHERE NOT pending) AS certified, count(*) FILTER (WHERE pending) AS pending,
+    min(wanted_at) FILTER (WHERE pending) AS oldest_pending
+FROM projection
+WHERE workspace = :workspace AND identity = :identity
+GROUP BY collection
+
+-- name: reasons
+SELECT reason, count(*) AS items
+FROM projection
+WHERE workspace = :workspace AND identity = :identity AND pending AND reason IS NOT NULL
+GROUP BY reason
+ORDER BY items DESC, reason

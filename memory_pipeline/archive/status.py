@@ -1,0 +1,86 @@
+"""Counts the archive: cards, decisions, faults, and how far propagation is, workspace by workspace."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from memory_pipeline.archive import workspaces
+from memory_pipeline.archive.queries import load
+from memory_pipeline.cards import Family
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.database import Database, Tx
+
+_SQL = load("status")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceStatus:
+    """The state of one workspace.
+
+    Attributes:
+        cards: family → number of cards; every family is named.
+        sources: decisions that stand behind a card (clarifications and approvals).
+        candidates: effective clarifications neither promoted nor declined.
+        declined: effective clarifications that were declined.
+        sessions: sessions read.
+        faults: what could not be used of session directories.
+        certified: points known to hold what the archive wants.
+        pending: points that do not yet.
+        lag_seconds: the age of the oldest pending work; 0 when there is none.
+        decisions: ledger lines kept.
+        effective: decisions that nothing took away.
+        promoted: clarifications that stand behind a card's text.
+        cards_with_several_sources: cards that more than one decision confirms.
+    """
+
+    cards: dict[str, int]
+    sources: int
+    candidates: int
+    declined: int
+    sessions: int
+    faults: int
+    certified: int
+    pending: int
+    lag_seconds: float
+    decisions: int
+    effective: int
+    promoted: int
+    cards_with_several_sources: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The status as JSON-ready values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFault:
+    """One fault of a session directory."""
+
+    session_id: str
+    line: int
+    kind: str
+    reason: str
+
+
+def workspace_status(tx: Tx, identity: str) -> WorkspaceStatus:
+    """The state of the transaction's workspace, with projections of one embedding identity (its hash)."""
+    counted = {row["family"]: row["cards"] for row in tx.rows(_SQL["cards"])}
+    numbers = dict(tx.row(_SQL["numbers"], identity=identity))
+    numbers["lag_seconds"] = float(numbers["lag_seconds"])
+    return WorkspaceStatus(cards={family.value: counted.get(family.value, 0) for family in Family}, **numbers)
+
+
+def status(database: Database, identity: str) -> dict[str, WorkspaceStatus]:
+    """The state of every workspace, one transaction each."""
+    found = {}
+    for name in workspaces.names(database):
+        with database.transaction(name) as tx:
+            found[name] = workspace_status(tx, identity)
+    return found
+
+
+def faults(tx: Tx, limit: int = 1000) -> list[StoredFault]:
+    """The faults of the workspace's session directories, by session and line."""
+    return [StoredFault(**row) for row in tx.rows(_SQL["faults"], limit=limit)]

