@@ -1,0 +1,215 @@
+"""Recall: asks the index, verifies every hit in the archive, and fills up what had to be dropped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self
+
+from memory_pipeline.archive import cards, lookup
+from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable
+from memory_pipeline.lexical import Lexicon
+from memory_pipeline.recall.finder import Finder
+from memory_pipeline.recall.judgement import Judgement, judged, judged_text
+from memory_pipeline.recall.links import STEPS_AT_MOST, followed
+from memory_pipeline.recall.request import checked_request
+from memory_pipeline.recall.result import RecallHit, RecallResult
+from memory_pipeline.recall.signals import vectors_of
+from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import load_settings
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.database import Tx
+    from memory_pipeline.archive.lookup import ShownCard
+    from memory_pipeline.cards import Collection
+    from memory_pipeline.embedding.base import EmbeddingIdentity
+    from memory_pipeline.recall.request import Request, Scope
+    from memory_pipeline.recall.result import FollowedLink
+    from memory_pipeline.settings import Settings
+
+_DEPTH = 50  # points for each signal at least, so that a few dropped ones need no second round
+
+
+class Recall:
+    """Answers questions with current cards. Use it as a context manager, or close it; threads may share it.
+
+    Args:
+        runtime: the services; they stay open when this is closed.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._owned: Runtime | None = None
+        self._opening = threading.Lock()
+
+    @classmethod
+    def from_settings(cls, settings: Settings | None = None) -> Self:
+        """Recall over the services that the settings name, by default those of the environment.
+
+        Nothing is opened before the first search.
+
+        Raises:
+            InvalidSettings: a setting cannot be used.
+        """
+        recall = cls(Runtime(settings or load_settings(), warm=True))
+        recall._owned = recall._runtime
+        return recall
+
+    def search(
+        self,
+        workspace: str,
+        question: str,
+        *,
+        limit: int = 10,
+        families: Iterable[str] | None = None,
+        scope: Scope | None = None,
+        session_id: str | None = None,
+        expand_links: bool = False,
+        degraded: bool = False,
+    ) -> RecallResult:
+        """The cards that fit a question best, each verified in the archive, whose text they carry.
+
+        Points of the index that the archive does not confirm are dropped, counted, and made up for by further ones. A
+        solved question asked word for word comes first, and then the cards that came from the very question, whether
+        the index holds them yet or not.
+
+        Args:
+            workspace: whose cards.
+            question: in any language, at most 20,000 characters.
+            limit: at most so many cards, 1 to 1,000.
+            families: only cards of these; by default all.
+            scope: only cards of a database, schema, table or column.
+            session_id: leave out the cards that this session has confirmed or rejected. It need not be known.
+            expand_links: whether up to 50 cards within three links of the hits come along, after them and whatever
+                their family and scope.
+            degraded: whether, with the index or the embedding model away, PostgreSQL may answer by words alone.
+
+        Raises:
+            UnknownWorkspace: there is none of that name.
+            InvalidInput: the question is blank or too long, the limit out of range, a family unknown.
+            ArchiveUnavailable, SchemaOutOfDate: without the archive there is no answer.
+            IndexUnavailable, EmbedderUnavailable: unless a degraded answer was asked for.
+            IndexIncompatible: the index was made with another embedding identity than the settings name.
+        """
+        request = checked_request(
+            workspace,
+            question,
+            limit=limit,
+            families=families,
+            scope=scope,
+            session_id=session_id,
+            expand_links=expand_links,
+            degraded=degraded,
+        )
+        try:
+            return self._by_index(request)
+        except (IndexUnavailable, EmbedderUnavailable):
+            if not request.degraded:
+                raise
+            return self._by_text(request)
+
+    def close(self) -> None:
+        """Close what `from_settings` opened."""
+        if self._owned:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _by_index(self, request: Request) -> RecallResult:
+        # The snapshot is taken after the index was asked: a card that was deleted meanwhile is not shown, and no
+        # transaction is open while a model loads.
+        finder = self._finder(request)
+        found = finder.find(depth := max(_DEPTH, 2 * request.limit))
+        with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
+            pending = self._pending(tx, found.missing)
+            judgement = judged(tx, request, found)
+            while len(judgement.cards) < request.limit and not found.exhausted:
+                deeper = finder.find(depth := 2 * depth)
+                if deeper.points == found.points:
+                    break  # whatever it returns, it has nothing new to say
+                found, judgement = deeper, judged(tx, request, deeper)
+            return _answer(tx, request, judgement, pending)
+
+    def _by_text(self, request: Request) -> RecallResult:
+        with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
+            pending = self._pending(tx, ())
+            return _answer(tx, request, judged_text(tx, request), pending, degraded=True)
+
+    def _finder(self, request: Request) -> Finder:
+        with self._opening:  # a property that opens a service is not safe by itself
+            database = self._runtime.database
+        with database.transaction(request.workspace) as tx:
+            language = cards.language(tx)
+        with self._opening:
+            index, embedder = self._runtime.index, self._runtime.embedder
+        _check_identity(request.workspace, index.live_identity(request.workspace), self._runtime.identity)
+        asked = vectors_of(request.question, embedder, Lexicon(language))
+        return Finder(index, self._runtime.identity, request, asked)
+
+    def _pending(self, tx: Tx, missing: Iterable[Collection]) -> int:
+        state = lookup.propagation(tx, self._runtime.identity.hash, missing)
+        if state.lost:
+            raise IndexUnavailable(
+                f"the index of workspace {tx.workspace!r} has lost {', '.join(state.lost)}: the audit "
+                "(`index_matches_archive`) makes what is missing pending, and `memory-pipeline project` fills it again"
+            )
+        return state.pending
+
+
+def _check_identity(workspace: str, live: Mapping[str, object] | None, configured: EmbeddingIdentity) -> None:
+    if live is None or live.get("hash") == configured.hash:
+        return
+    wanted = configured.settings
+    differing = [name for name in wanted if live.get(name) != wanted[name]]
+    shown = [", ".join(f"{name} {of.get(name)!r}" for name in differing) for of in (live, wanted)]
+    raise IndexIncompatible(
+        f"the index of workspace {workspace!r} was made with {_model(live)} ({shown[0]}), and the settings name "
+        f"{_model(wanted)} ({shown[1]}): set MEMORY_EMBEDDING_* to what it was made with, or run "
+        "`memory-pipeline project` to fill the index for these settings"
+    )
+
+
+def _model(identity: Mapping[str, object]) -> str:
+    return f"{identity.get('provider')} {identity.get('model')}"
+
+
+def _answer(tx: Tx, request: Request, judgement: Judgement, pending: int, *, degraded: bool = False) -> RecallResult:
+    best = judgement.cards[: request.limit]
+    ids = [card.card_id for card in best]
+    links = _followed(tx, request, ids) if request.expand_links else {}
+    texts = lookup.shown(tx, [*ids, *links])
+    hits = [_hit(texts[card.card_id], card.score, card.signals) for card in best]
+    along = [_hit(texts[card], 0.0, {}, link) for card, link in links.items()]
+    return RecallResult((*hits, *along), judgement.dropped, pending, degraded)
+
+
+def _followed(tx: Tx, request: Request, hits: Sequence[str]) -> dict[str, FollowedLink]:
+    links = lookup.links(tx, hits, steps=STEPS_AT_MOST)
+    around = {card for link in links for card in (link.source, link.target)} - set(hits)
+    candidates = lookup.candidates(tx, around, "", session_id=request.session_id, scoped=False)
+    return followed(hits, links, [card for card, candidate in candidates.items() if candidate.decided])
+
+
+def _hit(card: ShownCard, score: float, signals: Mapping[str, float], link: FollowedLink | None = None) -> RecallHit:
+    content = card.content
+    return RecallHit(
+        card_id=card.card_id,
+        family=content.family,
+        subject=content.subject,
+        detail=content.detail,
+        rationale=content.rationale,
+        question=content.question,
+        sql=content.sql,
+        context=content.context,
+        tables=content.tables,
+        sessions=card.sessions,
+        score=score,
+        signals=signals,
+        version=card.version,
+        concepts=content.concepts,
+        link=link,
+    )

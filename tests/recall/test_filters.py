@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from memory_pipeline import Scope
+from memory_pipeline.cards import CardContent, Collection, Family
+from tests.builders import clarified, promoted, rejected
+from tests.recall.memories import Memory, a_concept, a_solved, depending, ids
+
+
+def test_families_filter_and_only_their_collections_are_searched(memory: Memory):
+    concept, rule, solved = memory.hold(a_concept(), CardContent(Family.SQL_RULE, subject="active patient"), a_solved())
+    memory.project()
+    assert ids(memory.search(families=["sql_rule"])) == [rule]
+    assert set(ids(memory.search(families=["concept", "sql_rule"]))) == {concept, rule}
+    memory.index.searched.clear()
+    assert ids(memory.search(families=["solved_question"])) == [solved]
+    assert memory.index.searched == ["solved_questions"]
+
+
+def test_a_rare_family_is_found_behind_a_crowd_of_others(memory: Memory):
+    memory.hold(*[a_concept("active patient", f"reading {n}") for n in range(60)])
+    [pitfall] = memory.hold(CardContent(Family.PITFALL, subject="something else"))
+    memory.project()
+    assert ids(memory.search(families=["pitfall"], limit=1)) == [pitfall]
+
+
+def test_a_question_does_not_lead_to_cards_of_other_families(memory: Memory):
+    memory.session(clarified(1), promoted(2, 1), question="How many?", sql=None)
+    memory.ingest()
+    memory.project()
+    assert ids(memory.search("how many", families=["pitfall"])) == []
+
+
+def test_a_payload_that_lies_about_its_family_is_found_out_by_the_archive(memory: Memory):
+    [card] = memory.hold(a_concept())
+    memory.project()
+    [stored] = memory.index.scan(memory.target(Collection.MEMORY_CARDS))
+    memory.plant(memory.point("active patient", card, fingerprint=str(stored.payload["fingerprint"]), family="pitfall"))
+    assert ids(memory.search(families=["pitfall"])) == []
+
+
+def test_scope_keeps_the_cards_that_name_a_table_or_column(memory: Memory):
+    visits, beds, _ = memory.hold(
+        a_concept("visit", "a", dependencies=depending("FACT_VISIT", "id_visit")),
+        a_concept("bed", "b", dependencies=depending("dim_bed")),
+        a_concept("anything", "c"),
+    )
+    memory.project()
+    assert ids(memory.search(scope=Scope(table="fact_visit"))) == [visits]
+    assert ids(memory.search(scope=Scope(table="DIM_BED"))) == [beds]
+    assert ids(memory.search(scope=Scope(column="id_visit"))) == [visits]
+    assert ids(memory.search(scope=Scope(table="dim_bed", column="id_visit"))) == []
+
+
+def test_scope_keeps_the_cards_of_a_database_and_schema(memory: Memory):
+    here, _, _ = memory.hold(
+        a_concept("a", "1", database="dwh", schema="public"), a_concept("b", "2", database="dwh"), a_concept("c", "3")
+    )
+    memory.project()
+    assert len(memory.search(scope=Scope(database="dwh")).hits) == 2
+    assert ids(memory.search(scope=Scope(database="dwh", schema="public"))) == [here]
+
+
+def test_scope_holds_for_cards_that_a_question_leads_to(memory: Memory):
+    memory.session(clarified(1, tables=("dim_bed",)), promoted(2, 1), question="How many beds?", sql=None)
+    memory.ingest()
+    memory.project()
+    assert len(memory.search("how many beds", scope=Scope(table="dim_bed")).hits) == 1
+    assert ids(memory.search("how many beds", scope=Scope(table="fact_visit"))) == []
+
+
+def test_what_a_session_has_decided_is_left_out_and_not_counted_as_dropped(memory: Memory):
+    rejectable, other = memory.hold(a_concept("active visit", "x"), a_concept("active bed", "y"))
+    memory.session(
+        clarified(1), promoted(2, 1), rejected(3, rejectable), session="mine", question="How many?", sql=None
+    )
+    memory.ingest()
+    memory.project()
+    everything = memory.search("active")
+    mine = memory.search("active", session_id="mine")
+    assert len(everything.hits) == 3
+    assert (ids(mine), mine.dropped) == ([other], {})
+    assert ids(memory.search("active", session_id="unheard of")) == ids(everything)
+
+
+def test_what_a_session_has_decided_does_not_come_back_by_a_link_or_as_the_very_question(memory: Memory):
+    [card] = memory.hold(a_concept("active bed", "y"))
+    memory.session(session="mine", question="How many?")
+    memory.ingest()
+    memory.project()
+    own = [hit.card_id for hit in memory.search("how many").hits if hit.sessions]
+    memory.link(card, own[0])
+    assert ids(memory.search("how many", session_id="mine", expand_links=True)) == [card]
+
+
+def test_places_of_excluded_cards_are_filled(memory: Memory):
+    memory.session(*_many_clarifications(70), session="mine", sql=None)
+    memory.ingest()
+    held = memory.hold(*[a_concept(f"far {n}", f"away {n}") for n in range(3)])
+    memory.project()
+    assert set(ids(memory.search("near", limit=3, session_id="mine"))) == set(held)
+
+
+def _many_clarifications(count: int) -> list:
+    return [clarified(n, "near", f"near {n}") for n in range(1, count + 1)] + [
+        promoted(count + n, n) for n in range(1, count + 1)
+    ]

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from memory_pipeline.archive.lookup import Link
+from memory_pipeline.recall.links import LINKED_AT_MOST, followed
+from tests.recall.memories import Memory, a_concept, a_solved, ids
+
+
+def linked(*pairs: str) -> list[Link]:
+    return [Link(pair[0], pair[1], f"{pair[0]} to {pair[1]}") for pair in pairs]
+
+
+def test_links_are_followed_both_ways_nearest_first_and_each_card_once():
+    found = followed(["a"], linked("ab", "bc", "ca", "xa"))
+    assert list(found) == ["b", "c", "x"]
+    assert (found["x"].source, found["x"].target, found["x"].meaning) == ("x", "a", "x to a")
+
+
+def test_a_cycle_ends():
+    assert list(followed(["a"], linked("ab", "bc", "cd", "da"))) == ["b", "d", "c"]
+
+
+def test_a_hit_does_not_come_along_with_another_hit():
+    assert followed(["a", "b"], linked("ab")) == {}
+
+
+def test_each_card_says_from_which_hit_it_was_reached():
+    found = followed(["a", "z"], linked("ab", "bc", "zy"))
+    assert {card: link.hit for card, link in found.items()} == {"b": "a", "y": "z", "c": "a"}
+
+
+def test_a_chain_is_followed_three_links_far():
+    assert list(followed(["a"], linked("ab", "bc", "cd", "de"))) == ["b", "c", "d"]
+
+
+def test_a_hub_brings_along_a_bounded_number_of_cards():
+    star = [Link("hub", f"card-{n:03d}", "about") for n in range(200)]
+    assert len(followed(["hub"], star)) == LINKED_AT_MOST
+
+
+def test_a_refused_card_does_not_come_along_though_links_lead_through_it():
+    assert list(followed(["a"], linked("ab", "bc"), refused=["b"])) == ["c"]
+
+
+def test_linked_cards_come_after_the_hits_with_the_meaning_of_the_link(memory: Memory):
+    first, second, third, _ = memory.hold(a_concept(), a_concept("ward", "a"), a_solved("Beds?"), a_concept("far", "b"))
+    memory.link(first, second, "is counted by")
+    memory.link(second, third, "is used in")
+    memory.link(third, first, "began with")  # a cycle
+    memory.project()
+
+    result = memory.search("active patient", limit=1, families=["concept"], expand_links=True)
+
+    assert ids(result) == [first, second, third]
+    assert [hit.link and hit.link.meaning for hit in result.hits] == [None, "is counted by", "began with"]
+    assert [hit.score for hit in result.hits[1:]] == [0.0, 0.0]
+    assert result.as_json()["hits"][1]["link"] == {
+        "hit": first, "source": first, "target": second, "meaning": "is counted by"
+    }  # fmt: skip
+    assert ids(memory.search("active patient", limit=1, families=["concept"])) == [first]
+
+
+def test_expanding_without_any_link_changes_nothing(memory: Memory):
+    held = memory.hold(a_concept())
+    memory.project()
+    assert ids(memory.search(expand_links=True)) == held

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import event
+
+from memory_pipeline.cards import Collection
+from memory_pipeline.recall import Recall
+from tests.builders import approved, clarified, promoted
+from tests.recall.memories import Memory, a_concept, ids
+
+
+@pytest.fixture
+def filled(memory: Memory) -> Memory:
+    for n in range(12):
+        decisions = clarified(1, f"subject {n}", f"detail {n}"), approved(2), promoted(3, 1)
+        memory.session(*decisions, session=f"s{n}", question=f"subject question {n}?")
+    memory.ingest()
+    memory.hold(*[a_concept(f"subject by hand {n}", f"detail {n}") for n in range(80)])
+    memory.project()
+    return memory
+
+
+def statements(memory: Memory, **options: object) -> int:
+    counted: list[str] = []
+    engine = memory.runtime.database._engine
+
+    def count(connection, cursor, statement, *_: object) -> None:
+        counted.append(statement)
+
+    event.listen(engine, "before_cursor_execute", count)
+    try:
+        memory.search("subject", **options)
+    finally:
+        event.remove(engine, "before_cursor_execute", count)
+    return len(counted)
+
+
+def test_the_number_of_statements_does_not_depend_on_how_much_is_asked_for(filled: Memory):
+    filled.search("subject")  # the first one checks the schema
+    counts = {limit: statements(filled, limit=limit) for limit in (1, 10, 50)}
+    assert set(counts.values()) == {7}
+    assert statements(filled, limit=10, expand_links=True) == 9
+
+
+def test_each_collection_is_asked_once(filled: Memory):
+    filled.index.searched.clear()
+    filled.search("subject", limit=40)
+    assert sorted(filled.index.searched) == sorted(Collection)
+
+
+def test_the_question_is_embedded_once_with_its_shape(filled: Memory):
+    before = filled.embedder.embedded
+    filled.search("subject 12")
+    assert filled.embedder.embedded == before + 2
+
+
+def test_threads_may_share_one_recall(filled: Memory):
+    recall = Recall(filled.runtime)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda n: ids(recall.search("clinic", f"subject {n % 4}")), range(16)))
+    assert all(answers[n] == answers[n % 4] for n in range(16))
