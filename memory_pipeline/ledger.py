@@ -230,8 +230,8 @@ def session_id(directory: Path) -> str:
 def signature(directory: Path) -> str | None:
     """A cheap fingerprint of a session's three files: equal as long as none of them needs reading again.
 
-    None when it cannot be trusted: a file changed less than two seconds ago (or in the future) may change once more
-    within the same tick of the file system's clock, unnoticed. This is what git calls racily clean.
+    None when it cannot be trusted: a file changed less than two seconds ago may change once more within the same tick
+    of the file system's clock, unnoticed. This is what git calls racily clean.
     """
     newest_trusted = time.time_ns() - _RACY_NS
     parts = []
@@ -243,7 +243,8 @@ def signature(directory: Path) -> str | None:
             continue
         except OSError:
             return None
-        if found.st_mtime_ns > newest_trusted:
+        # By either time: one that was set to the future would have the session read again and again until it has come.
+        if min(found.st_mtime_ns, found.st_ctime_ns) > newest_trusted:
             return None
         # The change time sees an edit that put the modification time back.
         parts.append(f"{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}.{found.st_ino}")

@@ -1,0 +1,1 @@
+"""The Dagster assets and their checks: thin, calling the library."""

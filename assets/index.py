@@ -1,0 +1,92 @@
+"""What is derived: points in Qdrant, each certified once the index confirmed that it holds what the archive wants."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dagster import AssetExecutionContext, Config, FreshnessPolicy, MaterializeResult, asset
+from pydantic import Field
+
+from assets.archive import memory_cards, solved_question_cards
+from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
+from memory_pipeline.archive import projections
+from memory_pipeline.cards import Collection
+from memory_pipeline.propagation import Difference, project, repair
+from memory_pipeline.resources import Memory
+
+# The heartbeat of the daily audit, no more: it only knows when something last ran.
+HEARTBEAT = FreshnessPolicy.time_window(fail_window=timedelta(hours=30))
+
+
+class Projection(Config):
+    """How the index assets are brought up to date."""
+
+    retry_now: bool = Field(default=True, description="try at once what waits for its next try after a failure")
+    repair: bool = Field(default=False, description="compare the real index with the archive first, and mend it")
+
+
+@asset(
+    group_name="index",
+    kinds={"qdrant"},
+    owners=OWNERS,
+    partitions_def=WORKSPACES,
+    retry_policy=RETRIES,
+    freshness_policy=HEARTBEAT,
+    deps=[memory_cards],
+)
+def memory_index(context: AssetExecutionContext, memory: Memory, config: Projection) -> MaterializeResult[Any]:
+    """The points of the workspace's concepts, rules and pitfalls, and of the questions that they came from."""
+    return _project(context, memory, config, (Collection.MEMORY_CARDS, Collection.QUESTIONS))
+
+
+@asset(
+    group_name="index",
+    kinds={"qdrant"},
+    owners=OWNERS,
+    partitions_def=WORKSPACES,
+    retry_policy=RETRIES,
+    freshness_policy=HEARTBEAT,
+    deps=[solved_question_cards],
+)
+def solved_question_index(context: AssetExecutionContext, memory: Memory, config: Projection) -> MaterializeResult[Any]:
+    """The points of the workspace's solved questions."""
+    return _project(context, memory, config, (Collection.SOLVED_QUESTIONS,))
+
+
+def _project(
+    context: AssetExecutionContext, memory: Memory, config: Projection, collections: Sequence[Collection]
+) -> MaterializeResult[Any]:
+    watch, workspace = Stopwatch(), context.partition_key
+    with translated():
+        mended = _mend(context, memory, collections) if config.repair else {}
+        # A step that Dagster tries again has just put its items off.
+        again = config.retry_now or context.retry_number > 0
+        report = project(memory.runtime, workspace, collections, retry_now=again)
+        states = _states(memory, workspace, collections)
+    now = datetime.now(UTC)
+    lag = max((now - s.oldest_pending).total_seconds() if s.oldest_pending else 0.0 for s in states)
+    numbers = {**asdict(report), **mended, "certified": sum(s.certified for s in states), "lag_seconds": round(lag, 3)}
+    return watch.result(numbers, _table(states))
+
+
+def _mend(context: AssetExecutionContext, memory: Memory, collections: Sequence[Collection]) -> dict[str, int]:
+    """What the audit found and made pending, by kind of difference."""
+    found = repair(memory.runtime, context.partition_key, collections)
+    counts = {f"mended_{difference.value}": found.count(difference) for difference in Difference}
+    if found:
+        context.log.warning("the index differed from the archive and is mended: %s", counts)
+    return counts
+
+
+def _states(memory: Memory, workspace: str, collections: Sequence[Collection]) -> list[projections.CollectionState]:
+    with memory.runtime.database.transaction(workspace) as tx:
+        states = projections.states(tx, memory.runtime.identity.hash)
+    return [state for state in states if state.collection in collections]
+
+
+def _table(states: Sequence[projections.CollectionState]) -> Any:
+    import pandas as pd  # noqa: PLC0415  # half a second that loading the definitions does not need
+
+    rows = {state.collection.value: {"certified": state.certified, "pending": state.pending} for state in states}
+    return pd.DataFrame.from_dict(rows, orient="index")

@@ -1,0 +1,115 @@
+"""Prepares what Dagster's processes are started with: `<home>/dagster/dagster.yaml` and their environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+if TYPE_CHECKING:
+    from memory_pipeline.runtime import Runtime
+    from memory_pipeline.settings import Settings
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+"""Where the assets, sensors and migrations are, which the installed package lacks."""
+
+_DAGSTER_YAML = """\
+# Written by memory-pipeline at each start; changes made here are lost.
+
+# Runs, events and schedules: a database of their own beside the archive. Artifacts and logs stay in this directory.
+storage:
+  postgres:
+    postgres_url:
+      env: MEMORY_DAGSTER_URL
+
+# A queued run waits for as long as one of the same workspace is under way.
+run_coordinator:
+  module: dagster
+  class: QueuedRunCoordinator
+  config:
+    dequeue_interval_seconds: 2
+concurrency:
+  runs:
+    max_concurrent_runs: 4
+    tag_concurrency_limits:
+      - key: dagster/partition
+        value:
+          applyLimitPerUniqueValue: true
+        limit: 1
+
+# A run whose process died is marked as failed, so that it does not keep its workspace waiting for ever. Nothing is
+# lost with it, nor with one that is ended because it hangs: the next run of the workspace goes on where it stopped.
+run_launcher:
+  module: sensors.launcher
+  class: WatchedRunLauncher
+run_monitoring:
+  enabled: true
+  poll_interval_seconds: 30
+  start_timeout_seconds: 180
+  cancel_timeout_seconds: 60
+  max_runtime_seconds: 14400
+
+# Every event of a run is kept and shown in the UI; on the console, each would be a line.
+python_logs:
+  python_log_level: INFO
+
+retention:
+  schedule:
+    purge_after_days: 90
+  sensor:
+    purge_after_days:
+      skipped: 2
+      failure: 30
+      success: 30
+
+telemetry:
+  enabled: false
+"""
+
+
+def dagster_home(settings: Settings) -> Path:
+    """Dagster's own directory in the home."""
+    return settings.home.expanduser().resolve() / "dagster"
+
+
+def write_dagster_home(settings: Settings) -> Path:
+    """Make Dagster's directory with its configuration, and return it."""
+    directory = dagster_home(settings)
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "dagster.yaml"
+    if not file.exists() or file.read_text(encoding="utf-8") != _DAGSTER_YAML:
+        aside = file.with_suffix(f".{os.getpid()}")  # a process that starts meanwhile reads the old or the new one
+        aside.write_text(_DAGSTER_YAML, encoding="utf-8")
+        aside.replace(file)
+    return directory
+
+
+def dagster_environment(runtime: Runtime) -> dict[str, str]:
+    """The environment of Dagster's processes, in which they find the same services from any directory.
+
+    Makes Dagster's directory where there is none.
+
+    Raises:
+        InvalidSettings: the archive is a server and no database is named for Dagster.
+        ArchiveUnavailable: the embedded server does not start.
+    """
+    settings = runtime.settings
+    # Every setting is written out, and none inherited: another working directory has another .env file.
+    foreign = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+    return {
+        **foreign,
+        **_as_environment(settings),
+        # Dagster's processes import the code location from the checkout, installed or not.
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])),
+        "DAGSTER_HOME": str(write_dagster_home(settings)),
+        "MEMORY_DAGSTER_URL": runtime.dagster_url.get_secret_value(),
+        "MEMORY_HOME": str(settings.home.expanduser().resolve()),
+        "MEMORY_SESSIONS_ROOT": str(settings.sessions.expanduser().resolve()),
+    }
+
+
+def _as_environment(settings: Settings) -> dict[str, str]:
+    values = {f"MEMORY_{name.upper()}": value for name, value in settings if value is not None}
+    return {name: v.get_secret_value() if isinstance(v, SecretStr) else str(v) for name, v in values.items()}

@@ -1,0 +1,245 @@
+"""Runs Dagster's UI and daemon over the services of the settings until it is told to stop, and then stops all of it.
+
+Three processes are started, each the leader of a process group of its own: the code server, in whose group the runs
+are too; the UI; and the daemon. They share one code server over a private socket, so that the definitions are loaded
+once, and a signal to this process, the death of one of them, or Ctrl-C ends them all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+from rich.console import Console
+
+from memory_pipeline.dagster_home import CHECKOUT, dagster_environment, write_dagster_home
+from memory_pipeline.errors import InvalidInput, InvalidSettings, MemoryPipelineError
+from memory_pipeline.runtime import Runtime
+
+if TYPE_CHECKING:
+    from memory_pipeline.settings import Settings
+
+LOCATION = "memory_pipeline.definitions"
+
+_NEEDED = ("dagster", "dagster_postgres", "dagster_webserver", "alembic")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_READY_SECONDS = 120.0
+_STOP_SECONDS = 8.0  # a run may be under way; what it committed stays, and the rest is done by the next
+_KILL_SECONDS = 5.0
+_POLL = 0.2  # seconds
+_LAST_PORT = 65_535
+
+_console = Console(stderr=True, highlight=False)
+
+
+@dataclass(frozen=True)
+class _Child:
+    """A process that was started, the leader of its process group."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+
+
+class _Stopped(Exception):
+    """Somebody asked for the end."""
+
+
+def run_dev(settings: Settings, *, host: str = "127.0.0.1", port: int = 3000) -> int:
+    """Start the Dagster UI and daemon, with sensors on, and wait until they are to stop.
+
+    The home, the archive's tables and the sessions root are made where they are missing. Returns when Ctrl-C, SIGTERM
+    or SIGHUP asks for it, or when one of the processes dies, after everything that was started has stopped.
+
+    Args:
+        settings: which services.
+        host: the address that the UI listens on. Dagster has no login: others than the loopback address expose it.
+        port: the port that the UI listens on.
+
+    Returns:
+        the exit code: 0 when it was asked to stop, 1 when a process died.
+
+    Raises:
+        InvalidSettings: the extra `pipeline` is not installed, or this is not a checkout.
+        InvalidInput: the port is in use, the address is not of this machine, or the home has such a process already.
+        ArchiveUnavailable, SchemaOutOfDate: the archive cannot be used.
+    """
+    _refuse_incomplete_installation()
+    _refuse_unusable_address(host, port)
+    with _signals_raised(), ExitStack() as stack:
+        try:
+            runtime = stack.enter_context(Runtime(settings, create=True))
+            runtime.migrate()
+            stack.enter_context(_alone(settings))
+            settings.sessions.mkdir(parents=True, exist_ok=True)
+            children = _start(stack, dagster_environment(runtime), host, port)
+            _tell(settings, host, port)
+            return _watch(children)
+        except _Stopped:
+            _console.print("Stopping…")
+            return 0
+
+
+def _refuse_incomplete_installation() -> None:
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InvalidSettings(f"{', '.join(missing)} not installed: run `pip install 'memory-pipeline[pipeline]'`")
+    if not (CHECKOUT / "workspace.yaml").is_file() or not (CHECKOUT / "assets").is_dir():
+        raise InvalidSettings("the Dagster assets are not part of the installed package: run this from a checkout")
+
+
+def _refuse_unusable_address(host: str, port: int) -> None:
+    if not 0 < port <= _LAST_PORT:  # the system's own functions take it modulo 65,536
+        raise InvalidInput(f"there is no port {port}: name one of 1 to {_LAST_PORT} with --port")
+    try:
+        family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that just stopped is no obstacle
+            probe.bind(address)
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot listen on {host}, port {port} ({error.strerror}): name others with --host and --port"
+        ) from None
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Two daemons over one storage would each do everything, so that each run came twice."""
+    lock = FileLock(write_dagster_home(settings) / "dev.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InvalidInput(f"another `memory-pipeline dev` runs over the home {settings.home.resolve()}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _signals_raised() -> Iterator[None]:
+    """Have the signals that end a program raise here, once: further ones must not interrupt the stopping."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise _Stopped
+
+    # One that is ignored already, as under nohup, stays so.
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _start(stack: ExitStack, environment: Mapping[str, str], host: str, port: int) -> list[_Child]:
+    """Start the processes, each ready before those that need it; leaving the stack stops them, the last one first."""
+    directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-dev-")))  # short, for a socket
+    code, ui = directory / "code", directory / "workspace.yaml"
+    ui.write_text(f"load_from:\n  - grpc_server:\n      socket: {code}\n      location_name: {LOCATION}\n")
+
+    def start(name: str, *arguments: str) -> _Child:
+        command = [sys.executable, "-m", *arguments]
+        # In Dagster's directory, where no .env file of the checkout contradicts what was resolved here.
+        process = subprocess.Popen(  # noqa: S603  # our own interpreter and arguments
+            command, env=environment, cwd=environment["DAGSTER_HOME"], stdin=subprocess.DEVNULL, process_group=0
+        )
+        child = _Child(name, process)
+        stack.callback(_stop, child)
+        return child
+
+    where = ("--module-name", LOCATION, "--working-directory", str(CHECKOUT))
+    quiet = ("--log-level", "warning")
+    server = start("code server", "dagster", "api", "grpc", "--socket", str(code), *where, *quiet)
+    _await(lambda: _answers(socket.AF_UNIX, str(code)), [server])
+    daemon = start("daemon", "dagster._daemon", "run", "--workspace", str(ui), *quiet)
+    address = ("--host", host, "--port", str(port))
+    web = start("UI", "dagster_webserver", "--workspace", str(ui), *address, "--dagster-log-level", "warning")
+    family, *_, listening = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    _await(lambda: _answers(family, listening), [server, daemon, web])
+    return [server, daemon, web]
+
+
+def _await(ready: Callable[[], bool], children: Sequence[_Child]) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while not ready():
+        if dead := _dead(children):
+            raise MemoryPipelineError(f"Dagster's {dead.name} ended while starting: see what it printed above")
+        if time.monotonic() > deadline:
+            raise MemoryPipelineError(f"Dagster's {children[-1].name} did not start in {_READY_SECONDS:.0f} s")
+        time.sleep(_POLL)
+
+
+def _answers(family: int, address: object) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(address)  # type: ignore[arg-type]  # a path or a pair, as the family has it
+        except OSError:
+            return False
+        return True
+
+
+def _tell(settings: Settings, host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    _console.print(
+        f"Dagster is at http://{shown}:{port}; Ctrl-C stops it and everything that it started.", soft_wrap=True
+    )
+    _console.print(f"Sessions are read from {settings.sessions.resolve()}", soft_wrap=True)
+    _console.print(f"The home is {settings.home.resolve()}", soft_wrap=True)
+
+
+def _watch(children: Sequence[_Child]) -> int:
+    while (dead := _dead(children)) is None:
+        time.sleep(_POLL)
+    _console.print(f"error: Dagster's {dead.name} ended (exit code {dead.process.returncode}); stopping the others")
+    return 1
+
+
+def _dead(children: Sequence[_Child]) -> _Child | None:
+    return next((child for child in children if child.process.poll() is not None), None)
+
+
+def _stop(child: _Child) -> None:
+    """End a process and its group: politely, then surely."""
+    _signal(child, signal.SIGTERM)
+    if not _ended(child, _STOP_SECONDS):
+        _signal(child, signal.SIGKILL)
+        if not _ended(child, _KILL_SECONDS):
+            _console.print(f"warning: Dagster's {child.name} (process group {child.process.pid}) does not end")
+
+
+def _signal(child: _Child, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # gone already; macOS refuses a group of nothing but zombies
+        os.killpg(child.process.pid, number)
+
+
+def _ended(child: _Child, seconds: float) -> bool:
+    """Whether the whole group ended in time; runs may outlive the code server that started them."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        child.process.poll()  # a leader that ended stays in its group until it is waited for
+        try:
+            os.killpg(child.process.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return True
+        time.sleep(_POLL)
+    return False

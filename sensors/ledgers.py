@@ -1,0 +1,83 @@
+"""Asks for runs where session directories differ from what the archive has read."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from dagster import (
+    DefaultSensorStatus,
+    RunRequest,
+    SensorEvaluationContext,
+    SensorResult,
+    SkipReason,
+    sensor,
+)
+
+from assets.common import WORKSPACES, translated
+from assets.index import Projection
+from memory_pipeline.archive import workspaces
+from memory_pipeline.archive.waiting import unread
+from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate, SessionsUnavailable
+from memory_pipeline.ledger import list_root
+from memory_pipeline.resources import Memory
+from memory_pipeline.scheduling import REREAD_AFTER, Candidate, decide, explain, in_turn
+from sensors import runs
+from sensors.jobs import projection_config, refresh, reproject
+
+
+@sensor(job=refresh, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
+def ledger_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorResult | SkipReason:
+    """Compares the sessions root with the archive, and asks for a run of each workspace that is new or has changed.
+
+    It keeps no cursor and gives no run keys (one deduplicates for ever, failed runs included): what a lost tick or a
+    failed run left undone still differs at the next tick.
+    """
+    try:
+        on_disk = list_root(memory.runtime.settings.sessions).workspaces
+    except SessionsUnavailable as error:
+        return SkipReason(str(error))
+    with translated():
+        candidates, unusable = _candidates(memory, on_disk)
+    now = datetime.now(UTC)
+    # The index being away must not keep sessions from the archive.
+    past = runs.history(context.instance, candidates, ignoring=reproject.name)
+    decided = decide(candidates, runs.in_flight(context.instance), past, now)
+    skipped = {**decided.skipped, **unusable}
+    for name, why in skipped.items():
+        context.log.info("%s: %s", name, why)
+    if not decided.requested:
+        return SkipReason(explain(skipped, idle="nothing changed"))
+    new = runs.missing_partitions(context.instance, decided.requested)
+    return SensorResult(
+        run_requests=[_request(name) for name in decided.requested],
+        dynamic_partitions_requests=[WORKSPACES.build_add_request(new)] if new else [],
+    )
+
+
+def _request(workspace: str) -> RunRequest:
+    return RunRequest(partition_key=workspace, run_config=projection_config(Projection(retry_now=False)))
+
+
+def _candidates(memory: Memory, on_disk: tuple[str, ...]) -> tuple[dict[str, Candidate], Mapping[str, str]]:
+    """The workspaces with something to read, and those that cannot be looked at, with the reason."""
+    known = set(workspaces.names(memory.runtime.database))
+    candidates, unusable = {}, {}
+    for name in in_turn(on_disk):
+        try:
+            candidate = _candidate(memory, name) if name in known else Candidate("new")
+        except (ArchiveUnavailable, SchemaOutOfDate):
+            raise
+        except MemoryPipelineError as error:
+            unusable[name] = str(error)
+            continue
+        if candidate is not None:
+            candidates[name] = candidate
+    return candidates, unusable
+
+
+def _candidate(memory: Memory, workspace: str) -> Candidate | None:
+    found = unread(memory.runtime.database, memory.runtime.settings.sessions, workspace)
+    if found.changed or found.gone:
+        return Candidate(f"{found.changed} changed, {found.gone} gone")
+    if found.unreadable:
+        return Candidate(f"{found.unreadable} unreadable", rest=REREAD_AFTER)
+    return None

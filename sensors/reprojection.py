@@ -1,0 +1,70 @@
+"""Asks for runs where the index is behind the archive, and keeps the check of it current without a run."""
+
+from datetime import UTC, datetime
+
+from dagster import (
+    AssetCheckEvaluation,
+    DagsterInstance,
+    DefaultSensorStatus,
+    RunRequest,
+    SensorEvaluationContext,
+    SensorResult,
+    sensor,
+)
+
+from assets.checks import PROPAGATION_COMPLETE, propagation_outcome
+from assets.common import WORKSPACES
+from assets.index import Projection
+from assets.outcomes import Outcome, of_each_workspace
+from memory_pipeline.propagation.backlog import backlog
+from memory_pipeline.resources import Memory
+from memory_pipeline.scheduling import Candidate, Report, decide, explain, report_due
+from sensors import runs
+from sensors.jobs import projection_config, reproject
+
+
+@sensor(job=reproject, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
+def reprojection_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorResult:
+    """Compares the archive with what the index is known to hold, and asks for a run of each workspace that is behind.
+
+    It keeps no cursor, and reports `propagation_complete` without a run: when it changes, and every ten minutes.
+    """
+    now = datetime.now(UTC)
+    found, broken = of_each_workspace(memory, lambda name: backlog(memory.runtime, name))
+    due = {name: Candidate(f"{state.pending} pending") for name, state in found.items() if state.due}
+    busy = runs.in_flight(context.instance)
+    decided = decide(due, busy, runs.history(context.instance, due), now)
+    new = runs.missing_partitions(context.instance, found)
+    outcome = propagation_outcome(found, broken)
+    waiting = {name: "waiting for its next try" for name, state in found.items() if state.pending and not state.due}
+    return SensorResult(
+        run_requests=[_request(name) for name in decided.requested],
+        skip_reason=None
+        if decided.requested
+        else explain({**decided.skipped, **waiting, **broken}, idle="nothing is pending"),
+        dynamic_partitions_requests=[WORKSPACES.build_add_request(new)] if new else [],
+        asset_events=_report(context.instance, outcome, now, busy=bool(busy)),
+    )
+
+
+def _request(workspace: str) -> RunRequest:
+    return RunRequest(partition_key=workspace, run_config=projection_config(Projection(retry_now=False)))
+
+
+def _report(instance: DagsterInstance, outcome: Outcome, now: datetime, *, busy: bool) -> list[AssetCheckEvaluation]:
+    current = Report(now, outcome.passed, outcome.metadata["counts"])
+    due = report_due(_last_report(instance), current, busy=busy)
+    return [outcome.evaluation(PROPAGATION_COMPLETE)] if due else []
+
+
+def _last_report(instance: DagsterInstance) -> Report | None:
+    latest = instance.event_log_storage.get_latest_asset_check_execution_by_key([PROPAGATION_COMPLETE])
+    record = latest.get(PROPAGATION_COMPLETE)
+    if record is None:
+        return None
+    at = datetime.fromtimestamp(record.create_timestamp, UTC)
+    # Of a check that a run has still to make, the record holds the plan.
+    if not isinstance(record.evaluation, AssetCheckEvaluation):
+        return Report(at, None, None)
+    counts = record.evaluation.metadata.get("counts")
+    return Report(at, record.evaluation.passed, counts.value if counts else None)

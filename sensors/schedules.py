@@ -1,0 +1,22 @@
+"""What runs by the clock."""
+
+from collections.abc import Iterator
+
+from dagster import DefaultScheduleStatus, RunRequest, ScheduleEvaluationContext, schedule
+
+from assets.common import translated
+from memory_pipeline.archive import workspaces
+from memory_pipeline.resources import Memory
+from sensors import runs
+from sensors.jobs import audit
+
+
+@schedule(job=audit, cron_schedule="30 3 * * *", default_status=DefaultScheduleStatus.RUNNING)
+def daily_audit(context: ScheduleEvaluationContext, memory: Memory) -> Iterator[RunRequest]:
+    """Compares every workspace's real index with the archive once a day, since bookkeeping alone is not trusted."""
+    with translated():
+        names = workspaces.names(memory.runtime.database)
+    # A schedule cannot ask for partitions as a sensor can.
+    context.instance.add_dynamic_partitions("workspace", runs.missing_partitions(context.instance, names))
+    for name in names:
+        yield RunRequest(run_key=f"{name} {context.scheduled_execution_time:%Y-%m-%d}", partition_key=name)

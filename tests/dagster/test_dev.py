@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from memory_pipeline import dev
+from memory_pipeline.archive.status import status
+from memory_pipeline.dev import run_dev
+from memory_pipeline.errors import ArchiveUnavailable, InvalidInput, InvalidSettings, SchemaOutOfDate
+from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import Settings, load_settings
+from tests.builders import a_session, clarified, promoted
+
+_SECONDS = 120.0
+_RUN = "import sys; from memory_pipeline.dev import run_dev; from memory_pipeline.settings import load_settings; "
+_RUN += "sys.exit(run_dev(load_settings(_env_file=None), port=int(sys.argv[1])))"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_for(what: str, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} did not come in {_SECONDS:.0f} s"
+        time.sleep(0.3)
+
+
+def concepts(settings: Settings, workspace: str) -> int:
+    """How many concepts of a workspace are recallable."""
+    try:
+        with Runtime(settings) as runtime:
+            found = status(runtime.database, runtime.identity.hash).get(workspace)
+    except (ArchiveUnavailable, SchemaOutOfDate):
+        return 0
+    return found.cards["concept"] if found and not found.pending else 0
+
+
+def processes_of(home: Path) -> list[psutil.Process]:
+    """Every process that works for a home: its environment or its command names it."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            works = str(home) in " ".join(process.cmdline()) or process.environ().get("MEMORY_HOME") == str(home)
+        except psutil.Error:
+            continue
+        if works and process.status() != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+@pytest.fixture
+def home(scratch: Path) -> Iterator[Path]:
+    directory = scratch / "dev"
+    yield directory
+    for process in processes_of(directory):
+        process.kill()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_what_is_dropped_or_appended_becomes_recallable_and_stopping_stops_everything(home: Path):
+    settings = load_settings(_env_file=None, home=home)
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_", "DAGSTER"))}
+    process = subprocess.Popen([sys.executable, "-c", _RUN, str(port)], env={**environment, "MEMORY_HOME": str(home)})
+    wait_for("the UI", lambda: listens(port))
+
+    two = (clarified(1), clarified(2, "fever", "temp > 38"))
+    a_session(settings.sessions, *two, promoted(3, 1), status="open", sql=None)
+    wait_for("the first card", lambda: concepts(settings, "clinic") == 1)
+    a_session(settings.sessions, *two, promoted(3, 1), promoted(4, 2), status="open", sql=None)
+    wait_for("the second card", lambda: concepts(settings, "clinic") == 2)
+
+    addresses = {
+        c.laddr.ip
+        for p in processes_of(home)
+        for c in p.net_connections()
+        if c.status == psutil.CONN_LISTEN and c.laddr
+    }
+    assert {address for address in addresses if address} == {"127.0.0.1"}
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    assert processes_of(home) == []
+    assert not listens(port)
+
+
+def test_a_port_in_use_is_a_clear_error(tmp_path: Path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InvalidInput, match="--port"):
+            run_dev(load_settings(_env_file=None, home=tmp_path / "home"), port=taken.getsockname()[1])
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70_000), ("203.0.113.7", 3000), ("no such host", 3000)])
+def test_an_address_that_is_none_of_ours_is_a_clear_error(tmp_path: Path, host, port):
+    with pytest.raises(InvalidInput, match="--port"):
+        run_dev(load_settings(_env_file=None, home=tmp_path / "home"), host=host, port=port)
+
+
+def test_a_second_one_over_the_same_home_is_refused(dagster_settings: Settings, monkeypatch):
+    # Two daemons would ask for every run twice.
+    monkeypatch.setattr(dev, "_watch", lambda children: run_dev(dagster_settings, port=free_port()))
+    monkeypatch.setattr(dev, "_start", lambda *args: [])
+    with pytest.raises(InvalidInput, match="another"):
+        run_dev(dagster_settings, port=free_port())
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(dev, "_NEEDED", ("no_such_package",))
+    with pytest.raises(InvalidSettings, match=r"memory-pipeline\[pipeline\]"):
+        run_dev(load_settings(_env_file=None, home=tmp_path / "home"))
+
+
+def test_outside_a_checkout_it_says_so(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(dev, "CHECKOUT", tmp_path)
+    with pytest.raises(InvalidSettings, match="checkout"):
+        run_dev(load_settings(_env_file=None, home=tmp_path / "home"))
+
+
+def test_the_death_of_one_process_stops_the_others(dagster_settings: Settings, monkeypatch):
+    def broken(stack, environment, host, port):
+        children = []
+        for name, code in (("UI", "import time; time.sleep(600)"), ("daemon", "import sys; sys.exit(3)")):
+            popen = subprocess.Popen([sys.executable, "-c", code], process_group=0)
+            children.append(dev._Child(name, popen))
+            stack.callback(dev._stop, children[-1])
+        started.extend(children)
+        return children
+
+    started: list[dev._Child] = []
+    monkeypatch.setattr(dev, "_start", broken)
+    assert run_dev(dagster_settings, port=free_port()) == 1
+    assert all(child.process.poll() is not None for child in started)
+
+
+def test_a_process_that_ignores_the_polite_signal_is_killed(monkeypatch):
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    popen = subprocess.Popen([sys.executable, "-c", code], process_group=0, stdout=subprocess.PIPE)
+    assert popen.stdout is not None
+    with popen.stdout as ready:
+        ready.readline()
+    monkeypatch.setattr(dev, "_STOP_SECONDS", 0.3)
+    dev._stop(dev._Child("daemon", popen))
+    assert popen.returncode == -signal.SIGKILL

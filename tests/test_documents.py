@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memory_pipeline import errors
+from memory_pipeline.cli import cli
+from memory_pipeline.settings import Settings
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+EVERYTHING = "\n".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_setting_is_documented_and_no_other_is_named():
+    named = set(re.findall(r"MEMORY_[A-Z0-9_]+[A-Z0-9]", EVERYTHING))
+    shortened = {f"MEMORY_EMBEDDING_{end}" for end in re.findall(r"`…_([A-Z_]+)`", README)}
+    settings = {f"MEMORY_{name.upper()}" for name in Settings.model_fields}
+    assert settings <= named | shortened
+    assert named | shortened <= settings | {"MEMORY_TEST_DATA", "MEMORY_TEST_QDRANT_URL", "MEMORY_EMBEDDING"}
+
+
+def test_every_command_and_option_that_is_named_exists():
+    lines = re.findall(r"memory-pipeline ([a-z]+)([^\n`]*)", EVERYTHING)
+    assert lines
+    for command, rest in lines:
+        assert command in cli.commands, command
+        options = {option for parameter in cli.commands[command].params for option in parameter.opts}
+        assert set(re.findall(r"(?<=\s)--[a-z-]+", rest.split("#")[0].split("&&")[0])) <= options, (command, rest)
+
+
+def test_every_make_target_that_is_named_exists():
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    assert set(re.findall(r"\bmake (demo|dev|test|lint|types|lock|clean)\b", EVERYTHING)) <= targets
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document):
+    for link in re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text(encoding="utf-8")):
+        assert (document.parent / link).exists(), link
+
+
+def test_exit_codes_are_distinct_and_documented():
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.MemoryPipelineError)
+    ]
+    codes = [kind.exit_code for kind in kinds]
+    assert len(set(codes)) == len(codes)
+    table = {int(code) for code in re.findall(r"^\| (\d+) \|", EVERYTHING, re.MULTILINE)}
+    assert set(codes) <= table
