@@ -11,7 +11,7 @@ demo: $(VENV)/.pipeline
 	$(BIN)/memory-pipeline demo
 
 dev: $(VENV)/.pipeline
-	$(BIN)/memory-pipeline dev
+	$(BIN)/memory-pipeline dev $(ARGS)
 
 test: lint types
 	$(BIN)/pytest -q
@@ -23,15 +23,14 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# What is installed is what the constraints file names; it is written by `make lock`.
-$(VENV)/.pipeline: pyproject.toml constraints.txt
-	@$(MAKE) --no-print-directory $(BIN)/python
-	@test -e $(VENV)/.dev && [ $(VENV)/.dev -nt pyproject.toml ] || $(BIN)/python -m pip install -q -c constraints.txt -e '.[pipeline]'
+# What is installed is what the constraints file names; `make lock` writes it.
+INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
+$(VENV)/.pipeline: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e '.[pipeline]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt
-	@$(MAKE) --no-print-directory $(BIN)/python
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.pipeline
 
 $(BIN)/python:

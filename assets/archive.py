@@ -9,7 +9,7 @@ from dagster import AssetExecutionContext, MaterializeResult, asset
 from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
 from assets.sources import admin_edits, session_ledgers
 from memory_pipeline.archive.intake import IntakeReport, intake_concepts, intake_solved_questions
-from memory_pipeline.archive.status import workspace_status
+from memory_pipeline.archive.status import card_counts
 from memory_pipeline.cards import Family
 from memory_pipeline.resources import Memory
 
@@ -51,6 +51,6 @@ def _intake(
         runtime = memory.runtime
         report = intake(runtime.database, workspace, principal=runtime.settings.acting_principal)
         with runtime.database.transaction(workspace) as tx:
-            cards = workspace_status(tx, runtime.identity.hash).cards
+            cards = card_counts(tx)
     table = pd.DataFrame({"cards": {family.value: cards[family.value] for family in families}})
     return watch.result({**asdict(report), "cards": sum(cards[family.value] for family in families)}, table)

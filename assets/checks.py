@@ -1,45 +1,64 @@
 """The checks. None is partitioned: each covers every workspace, and names the sessions or cards to look at."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, cast
 
-from dagster import AssetCheckKey, AssetCheckResult, AssetCheckSeverity, asset_check
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckExecutionContext,
+    AssetCheckKey,
+    AssetCheckResult,
+    AssetCheckSeverity,
+    DagsterInstance,
+    asset_check,
+)
+from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 
 from assets.archive import memory_cards
 from assets.common import as_markdown
 from assets.index import memory_index, solved_question_index
-from assets.outcomes import LISTED, Outcome, of_each_workspace, with_broken
+from assets.outcomes import LISTED, Outcome, of_each_workspace, with_broken, workspace_names
 from assets.sources import session_ledgers
 from memory_pipeline.archive import status, waiting
+from memory_pipeline.archive.ingest import vanished, workspaces_to_ingest
 from memory_pipeline.archive.status import StoredFault
 from memory_pipeline.errors import SessionsUnavailable
-from memory_pipeline.ledger import list_root
-from memory_pipeline.propagation import AuditReport, Difference, audit
+from memory_pipeline.propagation import Difference, audit
 from memory_pipeline.propagation.backlog import Backlog, backlog, completeness
+from memory_pipeline.propagation.standing import Audited, as_json, audited, from_json, newest, not_audited
 from memory_pipeline.resources import Memory
+from memory_pipeline.scheduling import PARTITION_TAG
 
 TARGET_SECONDS = 600.0
 """How long a change may take from the archive to the index."""
 
 PROPAGATION_COMPLETE = AssetCheckKey(memory_index.key, "propagation_complete")
+INDEX_MATCHES_ARCHIVE = AssetCheckKey(memory_index.key, "index_matches_archive")
+
+_RESULTS = 20  # that are looked back on for audits: of two runs at once, neither repeats what the other one found
 
 
 @asset_check(asset=session_ledgers)
 def ledgers_readable(memory: Memory) -> AssetCheckResult:
-    """Whether every session directory could be used: faults, refused directories, last lines still being written."""
-    found, broken = of_each_workspace(memory, lambda name: _ledger_state(memory, name))
+    """Whether every session directory could be used: faults, refused or vanished directories, lines being written."""
+    found, broken = of_each_workspace(workspace_names(memory), lambda name: _ledger_state(memory, name))
+    refused: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     try:
-        refused = list_root(memory.runtime.settings.sessions).refused
+        listing = workspaces_to_ingest(memory.runtime.settings.sessions)
+        refused, gone = listing.refused, vanished(memory.runtime.database, listing)
     except SessionsUnavailable as error:
-        refused, broken = (), {**broken, "the sessions root": str(error)}
-    return with_broken(_ledgers(found, refused), broken).result()
+        broken["the sessions root"] = str(error)
+    return with_broken(_ledgers(found, refused, gone), broken).result()
 
 
 @asset_check(asset=memory_cards)
 def promotions_reviewed(memory: Memory) -> AssetCheckResult:
     """Whether a reviewer has decided on every clarification: those neither promoted nor declined are candidates."""
-    found, broken = of_each_workspace(memory, lambda name: _candidates(memory, name))
+    found, broken = of_each_workspace(workspace_names(memory), lambda name: _candidates(memory, name))
     total = sum(count for count, _ in found.values())
     listed = [
         {"workspace": w, "session": c.session_id, "seq": c.seq, "subject": c.subject}
@@ -64,15 +83,32 @@ def promotions_reviewed(memory: Memory) -> AssetCheckResult:
 @asset_check(asset=memory_index, additional_deps=[solved_question_index])
 def propagation_complete(memory: Memory) -> AssetCheckResult:
     """Whether every change of the archive has reached the index within ten minutes, with what is on its way and why."""
-    found, broken = of_each_workspace(memory, lambda name: backlog(memory.runtime, name))
+    found, broken = of_each_workspace(workspace_names(memory), lambda name: backlog(memory.runtime, name))
     return propagation_outcome(found, broken).result()
 
 
 @asset_check(asset=memory_index, additional_deps=[solved_question_index])
-def index_matches_archive(memory: Memory) -> AssetCheckResult:
-    """Whether the real index holds just what the archive certified, point by point. It reports, and mends nothing."""
-    found, broken = of_each_workspace(memory, lambda name: audit(memory.runtime, name))
-    return with_broken(_audited(found), broken).result()
+def index_matches_archive(context: AssetCheckExecutionContext, memory: Memory) -> AssetCheckResult:
+    """Whether the real index holds just what the archive certified, point by point. It reports, and mends nothing.
+
+    A run audits its own workspace, one that is of none all; of the others the result repeats what the last audit found.
+    """
+    names, own = workspace_names(memory), context.run.tags.get(PARTITION_TAG)
+    now = datetime.now(UTC)
+    found, broken = of_each_workspace([own] if own else names, lambda name: audit(memory.runtime, name))
+    fresh = {name: audited(report, now) for name, report in found.items()}
+    fresh |= {name: not_audited(why, now) for name, why in broken.items()}
+    known = newest([fresh, *last_audits(context.instance)])
+    return _audits({name: known.get(name) for name in names}).result()
+
+
+def last_audits(instance: DagsterInstance) -> Iterator[Mapping[str, Audited]]:
+    """The audits in the last results of `index_matches_archive`, more of them than there are runs at once."""
+    done = COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
+    storage = instance.event_log_storage
+    for record in storage.get_asset_check_execution_history(INDEX_MATCHES_ARCHIVE, _RESULTS, status=done):
+        if isinstance(record.evaluation, AssetCheckEvaluation) and "audits" in record.evaluation.metadata:
+            yield from_json(cast("Mapping[str, Any]", record.evaluation.metadata["audits"].value))
 
 
 def propagation_outcome(found: Mapping[str, Backlog], broken: Mapping[str, str]) -> Outcome:
@@ -93,26 +129,40 @@ def propagation_outcome(found: Mapping[str, Backlog], broken: Mapping[str, str])
     return with_broken(outcome, broken)
 
 
-def _ledger_state(memory: Memory, workspace: str) -> tuple[list[StoredFault], list[str]]:
+@dataclass(frozen=True)
+class _Ledgers:
+    """What is known of a workspace's session directories: faults by kind, the first of them, lines waited for."""
+
+    kinds: Mapping[str, int]
+    first: Sequence[StoredFault]
+    writing: Sequence[str]
+
+
+def _ledger_state(memory: Memory, workspace: str) -> _Ledgers:
     with memory.runtime.database.transaction(workspace) as tx:
-        return status.faults(tx), waiting.waiting_sessions(tx)
+        return _Ledgers(status.fault_counts(tx), status.faults(tx, LISTED), waiting.waiting_sessions(tx))
 
 
-def _ledgers(found: Mapping[str, tuple[list[StoredFault], list[str]]], refused: tuple[str, ...]) -> Outcome:
-    kinds = Counter(fault.kind for faults, _ in found.values() for fault in faults)
-    writing = [f"{workspace}/{session}" for workspace, (_, sessions) in found.items() for session in sessions]
-    counted = [f"{number} × {kind}" for kind, number in kinds.most_common()]
-    counted += [f"{len(refused)} refused director(y/ies): {', '.join(refused[:5])}"] if refused else []
+def _ledgers(found: Mapping[str, _Ledgers], refused: Sequence[str], gone: Sequence[str]) -> Outcome:
+    kinds: Counter[str] = Counter()
+    for state in found.values():
+        kinds.update(state.kinds)
+    said = [f"{number} × {kind}" for kind, number in kinds.most_common()]
+    said += [f"{len(refused)} refused director(y/ies): {', '.join(refused[:5])}"] if refused else []
+    said += [f"{len(gone)} workspace(s) without a directory any more: {', '.join(gone[:5])}"] if gone else []
     return Outcome(
-        passed=not kinds and not refused,
-        summary="; ".join(counted) or "every session directory could be used",
+        passed=not said,
+        summary="; ".join(said) or "every session directory could be used",
         metadata={
             "faults": kinds.total(),
             "by_kind": dict(kinds),
-            "by_workspace": {workspace: len(faults) for workspace, (faults, _) in found.items()},
+            "by_workspace": {workspace: sum(state.kinds.values()) for workspace, state in found.items()},
             "refused_directories": list(refused[:LISTED]),
-            "lines_still_being_written": writing[:LISTED],
-            "look_at": _faults_table((w, fault) for w, (faults, _) in found.items() for fault in faults),
+            "vanished_workspaces": list(gone[:LISTED]),
+            "lines_still_being_written": [f"{w}/{name}" for w, state in found.items() for name in state.writing][
+                :LISTED
+            ],
+            "look_at": _faults_table((w, fault) for w, state in found.items() for fault in state.first),
         },
         severity=AssetCheckSeverity.WARN,
     )
@@ -132,23 +182,25 @@ def _candidates(memory: Memory, workspace: str) -> tuple[int, list[waiting.Candi
         return waiting.candidates(tx, LISTED)
 
 
-def _audited(found: Mapping[str, AuditReport]) -> Outcome:
-    counts = {d.value: sum(report.count(d) for report in found.values()) for d in Difference}
-    checked = sum(report.checked for report in found.values())
+def _audits(standing: Mapping[str, Audited | None]) -> Outcome:
+    known = {name: last for name, last in standing.items() if last}
+    never = [name for name in standing if name not in known]
+    counts = {d.value: sum(last.counts.get(d.value, 0) for last in known.values()) for d in Difference}
+    checked = sum(last.checked for last in known.values())
     differing = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
-    listed = [
-        {"workspace": workspace, "collection": collection.value, "difference": f.difference.value, "item": f.item_id}
-        for workspace, report in found.items()
-        for collection, findings in report.findings.items()
-        for f in findings[:LISTED]
-    ]
-    return Outcome(
+    summary = f"{differing} of {checked} certified points" if differing else f"{checked} points match"
+    outcome = Outcome(
         passed=not differing,
-        summary=f"{differing} of {checked} certified points" if differing else f"{checked} points match",
+        summary=f"{summary}; never audited: {', '.join(never)}" if never else summary,
         metadata={
             **counts,
             "checked": checked,
-            "by_workspace": {w: sum(map(len, report.findings.values())) for w, report in found.items()},
-            "look_at": listed[:LISTED],
+            "by_workspace": {name: last.differing for name, last in known.items() if not last.failed},
+            "audited_at": {name: last.at if last else "never" for name, last in standing.items()},
+            "look_at": [{"workspace": name, **point} for name, last in known.items() for point in last.look_at][
+                :LISTED
+            ],
+            "audits": as_json(known),
         },
     )
+    return with_broken(outcome, {name: last.failed for name, last in known.items() if last.failed})

@@ -24,7 +24,8 @@ from memory_pipeline.errors import (
 if TYPE_CHECKING:
     import pandas as pd
 
-WORKSPACES = DynamicPartitionsDefinition(name="workspace")
+PARTITIONS = "workspace"
+WORKSPACES = DynamicPartitionsDefinition(name=PARTITIONS)
 OWNERS = ["team:memory"]
 
 RETRIES = RetryPolicy(max_retries=2, delay=5, backoff=Backoff.EXPONENTIAL)

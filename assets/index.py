@@ -71,12 +71,12 @@ def _project(
 
 
 def _mend(context: AssetExecutionContext, memory: Memory, collections: Sequence[Collection]) -> dict[str, int]:
-    """What the audit found and made pending, by kind of difference."""
+    """What the audit found, took out of the index and made pending, by kind of difference."""
     found = repair(memory.runtime, context.partition_key, collections)
-    counts = {f"mended_{difference.value}": found.count(difference) for difference in Difference}
-    if found:
-        context.log.warning("the index differed from the archive and is mended: %s", counts)
-    return counts
+    mended = {f"mended_{d.value}": found.count(d) for d in Difference if d.mendable}
+    if any(mended.values()):
+        context.log.warning("the index differed from the archive and is mended: %s", mended)
+    return mended
 
 
 def _states(memory: Memory, workspace: str, collections: Sequence[Collection]) -> list[projections.CollectionState]:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 from dagster import DagsterInstance, ExecuteInProcessResult
 
-from assets.common import WORKSPACES
+from assets.common import PARTITIONS
 from memory_pipeline.definitions import defs
 from sensors.jobs import refresh
 from sensors.launcher import PROCESS_TAG, this_process
@@ -45,7 +45,7 @@ def materialize(instance: DagsterInstance, workspaces: Iterable[str]) -> dict[st
     job = defs.resolve_job_def(refresh.name)
     assets, checks = {}, {}
     for workspace in workspaces:
-        instance.add_dynamic_partitions(str(WORKSPACES.name), [workspace])
+        instance.add_dynamic_partitions(PARTITIONS, [workspace])
         result = job.execute_in_process(
             instance=instance,
             partition_key=workspace,

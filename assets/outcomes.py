@@ -1,6 +1,6 @@
 """What a check found, in the one shape that both its run and a sensor without a run report."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -50,15 +50,19 @@ class Outcome:
         )
 
 
-def of_each_workspace(memory: Memory, look: Callable[[str], T]) -> tuple[dict[str, T], dict[str, str]]:
-    """Look at every workspace of the archive.
+def workspace_names(memory: Memory) -> list[str]:
+    """Every workspace of the archive, in alphabetical order."""
+    with translated():
+        return workspaces.names(memory.runtime.database)
+
+
+def of_each_workspace(names: Iterable[str], look: Callable[[str], T]) -> tuple[dict[str, T], dict[str, str]]:
+    """Look at some workspaces.
 
     Returns:
         what was found in each, and why it failed in those where it did: one that is broken hides no other.
     """
     found, broken = {}, {}
-    with translated():
-        names = workspaces.names(memory.runtime.database)
     for name in names:
         try:
             found[name] = look(name)

@@ -1,16 +1,20 @@
 """What comes from outside: session ledgers, and the edits that administrators submitted."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dagster import AssetExecutionContext, MaterializeResult, asset
 
 from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
-from memory_pipeline.archive import waiting, workspaces
+from memory_pipeline.archive import queue, waiting, workspaces
 from memory_pipeline.archive.ingest import prepare
 from memory_pipeline.archive.sessions import synchronize
-from memory_pipeline.archive.status import workspace_status
+from memory_pipeline.archive.status import ledger_counts
 from memory_pipeline.resources import Memory
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @asset(
@@ -31,18 +35,29 @@ def session_ledgers(context: AssetExecutionContext, memory: Memory) -> Materiali
         prepare(runtime.database, workspace, runtime.settings, runtime.identity)
         report = synchronize(runtime.database, runtime.settings.sessions, workspace)
         with runtime.database.transaction(workspace) as tx:
-            state, table = workspace_status(tx, runtime.identity.hash), waiting.decision_counts(tx)
+            counts, table = ledger_counts(tx), waiting.decision_counts(tx)
     numbers = {"sessions_read": report.read, "new_decisions": report.decisions}
-    numbers |= {name: asdict(state)[name] for name in ("sessions", "decisions", "effective", "faults")}
+    numbers |= {name: counts[name] for name in ("sessions", "decisions", "effective", "faults")}
     return watch.result(numbers, table)
 
 
 @asset(group_name="sources", kinds={"postgres"}, owners=OWNERS, partitions_def=WORKSPACES, retry_policy=RETRIES)
 def admin_edits(context: AssetExecutionContext, memory: Memory) -> MaterializeResult[Any]:
-    """The edits that administrators submitted and that wait to be applied. They are counted here, not yet applied."""
+    """The edits that administrators submitted in bulk, applied in their order, each with its principal's rights.
+
+    One that is refused is kept with its reason, to be mended and submitted again, and stops none of the others.
+    """
     watch, workspace = Stopwatch(), context.partition_key
     with translated():
         database = memory.runtime.database
         # Beside the ledgers that are about to make the workspace there can be no edits yet.
-        count = waiting.waiting_edits(database, workspace) if workspace in workspaces.names(database) else 0
-    return watch.result({"waiting_edits": count})
+        known = workspace in workspaces.names(database)
+        report = queue.apply_waiting(database, workspace) if known else queue.QueueReport()
+    numbers = {"applied": report.applied, "refused": len(report.refused), "waiting": report.waiting}
+    return watch.result(numbers, _refusals(report.refused))
+
+
+def _refusals(refused: Sequence[queue.Refusal]) -> "pd.DataFrame | None":
+    import pandas as pd  # noqa: PLC0415  # half a second that loading the definitions does not need
+
+    return pd.DataFrame([asdict(refusal) for refusal in refused]) if refused else None

@@ -1,6 +1,6 @@
 """First ingest and projection of real sessions, then the same with nothing to do, and recall, in a fresh home.
 
-    python -m benchmarks.first_ingest --sessions ../shared/data/bird/sessions [--json FILE]
+    python -m benchmarks.first_ingest --sessions DIRECTORY [--json FILE]
 
 Times are seconds on this machine; the home is made for the run and removed.
 """
@@ -22,7 +22,7 @@ from memory_pipeline import Recall
 from memory_pipeline.archive.ingest import ingest, workspaces_to_ingest
 from memory_pipeline.archive.status import status
 from memory_pipeline.console import progress
-from memory_pipeline.propagation import audit, project
+from memory_pipeline.propagation import AuditReport, audit, project
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import embedded_settings
 
@@ -54,7 +54,9 @@ def measure(sessions: Path, home: Path) -> dict[str, float]:
         figures["ingest, nothing new"] = timed(ingest_all)
         figures["first projection, embedding included"] = timed(project_all)
         figures["projection, nothing to do"] = timed(project_all)
-        figures["audit"] = timed(lambda: [audit(runtime, name) for name in names])
+        audits: list[AuditReport] = []
+        figures["audit"] = timed(lambda: audits.extend(audit(runtime, name) for name in names))
+        figures["points that differ from the archive"] = sum(len(f) for a in audits for f in a.findings.values())
         found = status(runtime.database, runtime.identity.hash)
         figures["sessions"] = sum(s.sessions for s in found.values())
         figures["cards"] = sum(sum(s.cards.values()) for s in found.values())
@@ -72,7 +74,7 @@ def recall_figures(runtime: Runtime, workspace: str) -> dict[str, float]:
         texts = [f"{text} please" for text in questions.scalars()]
     recall = Recall(runtime)
     recall.search(workspace, "warm up")
-    times = [timed(lambda text=text: recall.search(workspace, text)) for text in texts]  # type: ignore[misc]
+    times = [timed(lambda text=text: recall.search(workspace, text)) for text in texts]
     deciles = statistics.quantiles(times, n=20)
     return {"recall p50, warm, embedding included": deciles[9], "recall p95, warm, embedding included": deciles[18]}
 

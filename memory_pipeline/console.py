@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from memory_pipeline.cards import Family
 
 if TYPE_CHECKING:
+    from memory_pipeline.archive.legacy import LegacyReport
+    from memory_pipeline.archive.queue import QueuedEdit
     from memory_pipeline.archive.sessions import Progress as Tell
     from memory_pipeline.archive.status import WorkspaceStatus
     from memory_pipeline.demo.run import DemoOutcome
     from memory_pipeline.recall import RecallResult
 
 _out = Console(highlight=False)
+if not _out.is_terminal:
+    _out.width = 200  # nothing folds what a program or a file gets
 _err = Console(stderr=True, highlight=False)
 _LINES_SHOWN = 12  # of a card's text
 _LINE_EVERY = 2.0  # seconds
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def escape(text: str) -> str:
+    """The text as it can be printed: no markup, and no control characters, which a terminal would obey."""
+    return escape_markup(_CONTROL.sub("�", text))
 
 
 @contextmanager
@@ -63,6 +75,11 @@ def _told_by_lines(description: str) -> Tell:
     return tell
 
 
+def _say(text: str, **style: Any) -> None:
+    """Print a line and let the terminal fold it, so that it can be copied as one."""
+    _out.print(text, soft_wrap=True, **style)
+
+
 def ingest_table(outcome: Mapping[str, Any]) -> None:
     """What an ingest did, by workspace, and what it could not use."""
     found = outcome["workspaces"]
@@ -76,29 +93,27 @@ def ingest_table(outcome: Mapping[str, Any]) -> None:
         )
         for w, r in found.items()
     ]
-    _table(("workspace", "read", "decisions", "created", "updated", "deleted", "sources", "withdrawn"), rows)
+    show_table(("workspace", "read", "decisions", "created", "updated", "deleted", "sources", "withdrawn"), rows)
     for workspace, report in found.items():
         if report["sessions"]["faults"]:
-            _out.print(
-                f"faults in what was read of {workspace}: {_counts(report['sessions']['faults'])}", style="yellow"
-            )
+            _say(f"faults in what was read of {workspace}: {_counts(report['sessions']['faults'])}", style="yellow")
     for name in outcome["refused_directories"]:
-        _out.print(
-            f"refused: {escape(ascii(name))} cannot be a workspace (a-z, 0-9, - and _, at most 63)", style="yellow"
-        )
+        _say(f"refused: {escape(ascii(name))} cannot be a workspace (a-z, 0-9, - and _, at most 63)", style="yellow")
+    for name in outcome["vanished_workspaces"]:
+        _say(f"vanished: {name} has no directory any more; what was read of it is kept", style="yellow")
 
 
 def projection_table(outcome: Mapping[str, Any]) -> None:
     """What a projection did, by workspace."""
     names = ("written", "removed", "overtaken", "deferred", "pending")
-    _table(("workspace", *names), [(w, *(r[n] for n in names)) for w, r in outcome["workspaces"].items()])
+    show_table(("workspace", *names), [(w, *(r[n] for n in names)) for w, r in outcome["workspaces"].items()])
 
 
 def audit_table(outcome: Mapping[str, Any]) -> None:
     """What an audit found, by workspace."""
     found = outcome["workspaces"]
     names = list(next(iter(found.values()), {"checked": 0}))
-    _table(("workspace", *names), [(workspace, *report.values()) for workspace, report in found.items()])
+    show_table(("workspace", *names), [(workspace, *report.values()) for workspace, report in found.items()])
 
 
 def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
@@ -108,11 +123,11 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
             "The archive has no workspace yet: `memory-pipeline ingest` makes one of each directory that it reads."
         )
         return
-    _table(("cards", *(f.value for f in Family)), [(name, *state.cards.values()) for name, state in found.items()])
+    show_table(("cards", *(f.value for f in Family)), [(name, *state.cards.values()) for name, state in found.items()])
     decisions = ("sessions", "sources", "candidates", "declined", "faults")
-    _table(("sessions of", *decisions), [(w, *(getattr(state, d) for d in decisions)) for w, state in found.items()])
+    show_table(("sessions of", *decisions), [(w, *(getattr(s, d) for d in decisions)) for w, s in found.items()])
     points = [(name, s.certified, s.pending, f"{s.lag_seconds:.1f}") for name, s in found.items()]
-    _table(("points of", "projected", "pending", "lag (s)"), points)
+    show_table(("points of", "projected", "pending", "lag (s)"), points)
 
 
 def print_recall(result: RecallResult) -> None:
@@ -121,31 +136,65 @@ def print_recall(result: RecallResult) -> None:
         _out.print("No card found.")
     for number, hit in enumerate(result.hits, start=1):
         title = hit.question if hit.family == Family.SOLVED_QUESTION else hit.subject
-        _out.print(f"[bold]{number}. {hit.card_id}[/bold] ({hit.family}) {escape(title)}")
-        _out.print(indent(_shortened(hit.detail or hit.sql), "   "), style="cyan", markup=False)
+        _say(f"[bold]{number}. {hit.card_id}[/bold] ({hit.family}) {escape(title)}")
+        _say(indent(escape(_shortened(hit.detail or hit.sql)), "   "), style="cyan")
         signals = "  ".join(f"{name} {value:.3f}" for name, value in hit.signals.items())
-        _out.print(
-            f"   score {hit.score:.3f} = {signals or 'a link'}; confirmed by {hit.sessions} session(s)", style="dim"
-        )
+        _say(f"   score {hit.score:.3f}; {signals or 'linked'}; sessions {hit.sessions}", style="dim")
     if result.degraded:
         _out.print("Degraded: a lexical answer from the archive alone.", style="yellow")
     if result.pending:
-        _out.print(f"Incomplete: {result.pending} projection(s) of this workspace are pending.", style="yellow")
+        _say(f"Incomplete: {result.pending} of the workspace's points are still pending.", style="yellow")
     if result.dropped:
-        _out.print(f"Dropped: {_counts(result.dropped)}", style="yellow")
+        _say(f"Dropped: {_counts(result.dropped)}", style="yellow")
 
 
 def print_demo(outcome: DemoOutcome) -> None:
     """What the demo made, checked and recalled."""
     print_status(outcome.status)
     rows = [(c["name"], "passed" if c["passed"] else c["severity"].lower(), c["summary"]) for c in outcome.checks]
-    _table(("check", "outcome", "what it found"), rows)
+    show_table(("check", "outcome", "what it found"), rows)
+    _say("\nEvery recall has hits. How much speaks for one, its signals say: compare them between the three questions.")
     for title, question, result in outcome.recalls:
         _out.print()
-        _out.rule(f"{title}: «{escape(question)}»", align="left")
+        _say(f"[bold]{title}:[/bold] «{escape(question)}»")
         print_recall(result)
     _out.print()
-    _out.print("; ".join(outcome.notes))
+    for note in outcome.notes:
+        _say(note)
+
+
+def print_edits(edits: Sequence[QueuedEdit], counts: Mapping[str, int]) -> None:
+    """Submitted edits with what became of them, and how many there are in all."""
+    head = ("edit", "submitted", "by", "operation", "card", "state", "why")
+    rows = [
+        (e.edit_id, f"{e.submitted_at:%F %T}", e.principal, e.operation, e.card_id or "", e.state, e.reason or "")
+        for e in edits
+    ]
+    show_table(head, rows)
+    _out.print(_counts(counts))
+
+
+def applied_table(outcome: Mapping[str, Any]) -> None:
+    """What became of the edits that waited, by workspace, and why some were refused."""
+    found = outcome["workspaces"]
+    show_table(
+        ("workspace", "applied", "refused", "waiting"),
+        [(w, r["applied"], len(r["refused"]), r["waiting"]) for w, r in found.items()],
+    )
+    for workspace, report in found.items():
+        for refusal in report["refused"]:
+            _say(f"refused: edit {refusal['edit_id']} of {workspace}: {escape(refusal['reason'])}", style="yellow")
+
+
+def print_legacy(report: LegacyReport) -> None:
+    """What an import of a legacy registry made, and what it could not use."""
+    _say(f"{report.created} card(s) made, {report.joined} record(s) joined, {report.known} known already.")
+    for card_id, old in report.renumbered.items():
+        _say(f"{old} is {card_id} here, since that id was not free.")
+    for what, number in report.refused.items():
+        _say(f"refused: {number} × {escape(what)}", style="yellow")
+    for line, fault in report.lines.items():
+        _say(f"{line}: {escape(fault)}", style="yellow")
 
 
 def _shortened(text: str) -> str:
@@ -153,11 +202,13 @@ def _shortened(text: str) -> str:
     return "\n".join([*lines[:_LINES_SHOWN], *(["…"] if len(lines) > _LINES_SHOWN else [])])
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on standard output; nothing where there are no rows."""
     rows = list(rows)
     if not rows:
+        _say(f"Nothing to show by {head[0]}.")
         return
-    table = Table()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(head):
         table.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
+
+from memory_pipeline.scheduling import PARTITION_TAG
 
 if TYPE_CHECKING:
     from memory_pipeline.runtime import Runtime
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parents[1]
 """Where the assets, sensors and migrations are, which the installed package lacks."""
 
-_DAGSTER_YAML = """\
+_DAGSTER_YAML = f"""\
 # Written by memory-pipeline at each start; changes made here are lost.
 
 # Runs, events and schedules: a database of their own beside the archive. Artifacts and logs stay in this directory.
@@ -34,7 +37,7 @@ concurrency:
   runs:
     max_concurrent_runs: 4
     tag_concurrency_limits:
-      - key: dagster/partition
+      - key: {PARTITION_TAG}
         value:
           applyLimitPerUniqueValue: true
         limit: 1
@@ -65,6 +68,10 @@ retention:
       success: 30
 
 telemetry:
+  enabled: false
+
+# No invitation over each page of a new home.
+nux:
   enabled: false
 """
 
@@ -111,5 +118,10 @@ def dagster_environment(runtime: Runtime) -> dict[str, str]:
 
 
 def _as_environment(settings: Settings) -> dict[str, str]:
-    values = {f"MEMORY_{name.upper()}": value for name, value in settings if value is not None}
-    return {name: v.get_secret_value() if isinstance(v, SecretStr) else str(v) for name, v in values.items()}
+    return {f"MEMORY_{name.upper()}": _as_text(value) for name, value in settings if value is not None}
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, dict):
+        return json.dumps({name: _as_text(item) for name, item in value.items()})
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)

@@ -2,9 +2,9 @@
 
 from dagster import Definitions, in_process_executor
 
-from assets import archive, checks, index, sources
+from assets import archive, checks, dependencies, index, sources
 from memory_pipeline.resources import Memory
-from sensors import jobs, ledgers, reprojection, schedules
+from sensors import edits, jobs, ledgers, reprojection, schedules
 
 defs = Definitions(
     assets=[
@@ -20,9 +20,10 @@ defs = Definitions(
         checks.promotions_reviewed,
         checks.propagation_complete,
         checks.index_matches_archive,
+        dependencies.dependencies_present,
     ],
-    jobs=[jobs.refresh, jobs.reproject, jobs.audit],
-    sensors=[ledgers.ledger_sensor, reprojection.reprojection_sensor],
+    jobs=[jobs.refresh, jobs.apply_edits, jobs.reproject, jobs.audit],
+    sensors=[ledgers.ledger_sensor, edits.edit_sensor, reprojection.reprojection_sensor],
     schedules=[schedules.daily_audit],
     resources={"memory": Memory()},
     # A step of its own process costs seconds to start, and the steps of a run share the model and the connections.

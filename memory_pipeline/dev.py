@@ -2,11 +2,13 @@
 
 Three processes are started, each the leader of a process group of its own: the code server, in whose group the runs
 are too; the UI; and the daemon. They share one code server over a private socket, so that the definitions are loaded
-once, and a signal to this process, the death of one of them, or Ctrl-C ends them all.
+once, and a signal to this process, the death of one of them, or Ctrl-C ends them all. When this process is killed,
+they end by themselves; until then they hold its lock of the home, so that no second daemon comes beside theirs.
 """
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import signal
@@ -22,7 +24,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
 from rich.console import Console
 
 from memory_pipeline.dagster_home import CHECKOUT, dagster_environment, write_dagster_home
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
 
 LOCATION = "memory_pipeline.definitions"
 
-_NEEDED = ("dagster", "dagster_postgres", "dagster_webserver", "alembic")
+_NEEDED = ("dagster", "dagster_postgres", "dagster_webserver", "alembic", "psutil")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 8.0  # a run may be under way; what it committed stays, and the rest is done by the next
 _KILL_SECONDS = 5.0
 _POLL = 0.2  # seconds
 _LAST_PORT = 65_535
+_OURSELVES = "dev"
 
 _console = Console(stderr=True, highlight=False)
 
@@ -51,6 +53,16 @@ class _Child:
 
     name: str
     process: subprocess.Popen[bytes]
+
+
+@dataclass(frozen=True)
+class _Hold:
+    """The lock of a home's only `dev`, held by all of its processes together. The locked file says which they are."""
+
+    descriptor: int
+
+    def add(self, name: str, pid: int) -> None:
+        os.write(self.descriptor, f"{pid} {_started(pid)} {name}\n".encode())
 
 
 class _Stopped(Exception):
@@ -82,9 +94,9 @@ def run_dev(settings: Settings, *, host: str = "127.0.0.1", port: int = 3000) ->
         try:
             runtime = stack.enter_context(Runtime(settings, create=True))
             runtime.migrate()
-            stack.enter_context(_alone(settings))
+            hold = stack.enter_context(_alone(settings))
             settings.sessions.mkdir(parents=True, exist_ok=True)
-            children = _start(stack, dagster_environment(runtime), host, port)
+            children = _start(stack, hold, dagster_environment(runtime), host, port)
             _tell(settings, host, port)
             return _watch(children)
         except _Stopped:
@@ -115,17 +127,42 @@ def _refuse_unusable_address(host: str, port: int) -> None:
 
 
 @contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
+def _alone(settings: Settings) -> Iterator[_Hold]:
     """Two daemons over one storage would each do everything, so that each run came twice."""
-    lock = FileLock(write_dagster_home(settings) / "dev.lock")
+    file = write_dagster_home(settings) / "dev.lock"
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise InvalidInput(f"another `memory-pipeline dev` runs over the home {settings.home.resolve()}") from None
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InvalidInput(_what_runs(settings.home, file.read_text())) from None
     try:
-        yield
+        os.ftruncate(descriptor, 0)
+        hold = _Hold(descriptor)
+        hold.add(_OURSELVES, os.getpid())
+        yield hold
     finally:
-        lock.release()
+        os.close(descriptor)  # and not unlocked: a process that does not end keeps it
+
+
+def _what_runs(home: Path, holders: str) -> str:
+    """What still holds the lock of a home, and how to stop it; `holders` is what the locked file says."""
+    entries = [line.split(" ", 2) for line in holders.splitlines()]
+    running = {name: int(pid) for pid, started, name in entries if started and _started(int(pid)) == started}
+    named = ", ".join(f"{name} {pid}" for name, pid in running.items())
+    pids = [running[_OURSELVES]] if _OURSELVES in running else list(running.values())
+    end = f"end it with: kill {' '.join(map(str, pids))}" if pids else "try again in a moment"
+    return f"another `memory-pipeline dev` still runs over the home {home.resolve()} (processes: {named or '?'}); {end}"
+
+
+def _started(pid: int) -> str:
+    """When a process was started, "" when there is none: a number alone may have been given to another since."""
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415  # comes with the extra
+
+    try:
+        return f"{psutil.Process(pid).create_time():.1f}"
+    except psutil.Error:
+        return ""
 
 
 @contextmanager
@@ -150,20 +187,27 @@ def _signals_raised() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _start(stack: ExitStack, environment: Mapping[str, str], host: str, port: int) -> list[_Child]:
+def _start(stack: ExitStack, hold: _Hold, environment: Mapping[str, str], host: str, port: int) -> list[_Child]:
     """Start the processes, each ready before those that need it; leaving the stack stops them, the last one first."""
+    lifeline = _lifeline(stack)
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-dev-")))  # short, for a socket
     code, ui = directory / "code", directory / "workspace.yaml"
     ui.write_text(f"load_from:\n  - grpc_server:\n      socket: {code}\n      location_name: {LOCATION}\n")
 
     def start(name: str, *arguments: str) -> _Child:
-        command = [sys.executable, "-m", *arguments]
-        # In Dagster's directory, where no .env file of the checkout contradicts what was resolved here.
+        command = [sys.executable, "-m", "memory_pipeline.attached", str(lifeline), *arguments]
         process = subprocess.Popen(  # noqa: S603  # our own interpreter and arguments
-            command, env=environment, cwd=environment["DAGSTER_HOME"], stdin=subprocess.DEVNULL, process_group=0
+            command,
+            env=environment,
+            # Dagster's directory, where no .env file of the checkout contradicts what was resolved here.
+            cwd=environment["DAGSTER_HOME"],
+            stdin=subprocess.DEVNULL,
+            process_group=0,
+            pass_fds=(lifeline, hold.descriptor),
         )
         child = _Child(name, process)
         stack.callback(_stop, child)
+        hold.add(name, process.pid)
         return child
 
     where = ("--module-name", LOCATION, "--working-directory", str(CHECKOUT))
@@ -176,6 +220,14 @@ def _start(stack: ExitStack, environment: Mapping[str, str], host: str, port: in
     family, *_, listening = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     _await(lambda: _answers(family, listening), [server, daemon, web])
     return [server, daemon, web]
+
+
+def _lifeline(stack: ExitStack) -> int:
+    """The reading end of a pipe that ends with this process, however that comes about."""
+    reading, writing = os.pipe()
+    stack.callback(os.close, reading)
+    stack.callback(os.close, writing)
+    return reading
 
 
 def _await(ready: Callable[[], bool], children: Sequence[_Child]) -> None:

@@ -6,13 +6,21 @@ Every message says what is wrong and what to do about it, and never carries a UR
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import datetime
+
+_CREDENTIALS = re.compile(r"//[^/\s]*@")
+_SHOWN = 80  # characters of a value in a message
 
 
 class MemoryPipelineError(Exception):
-    """Base of every error that a caller is expected to handle."""
+    """Base of every error that a caller is expected to handle. What stands before a URL's host is masked."""
 
     exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_CREDENTIALS.sub("//***@", message))
 
 
 class InvalidSettings(MemoryPipelineError):
@@ -25,6 +33,12 @@ class InvalidInput(MemoryPipelineError):
     """An argument cannot be used: an empty question, one that is too long, a limit below one."""
 
     exit_code = 4
+
+
+class WorkspaceInUse(MemoryPipelineError):
+    """The workspace cannot be removed: its session directories would bring its content back."""
+
+    exit_code = 16
 
 
 class SessionsUnavailable(MemoryPipelineError):
@@ -62,9 +76,36 @@ class InvalidEdit(MemoryPipelineError):
 
 
 class VersionConflict(MemoryPipelineError):
-    """The card changed since the version that the edit was based on."""
+    """The card changed since the version that the edit was based on.
+
+    Attributes:
+        card_id: which card.
+        based_on: the version that the edit names.
+        version: the card's version now.
+        updated_by: who changed it last.
+        updated_at: when.
+        values: the card's values now, of the fields that the edit wanted to give other ones.
+    """
 
     exit_code = 10
+
+    def __init__(
+        self,
+        card_id: str,
+        *,
+        based_on: int,
+        version: int,
+        updated_by: str,
+        updated_at: datetime,
+        values: Mapping[str, object],
+    ) -> None:
+        self.card_id, self.based_on, self.version = card_id, based_on, version
+        self.updated_by, self.updated_at, self.values = updated_by, updated_at, dict(values)
+        shown = "".join(f"; {name} is now {str(value)[:_SHOWN]!r}" for name, value in self.values.items())
+        super().__init__(
+            f"{card_id} is at version {version}, changed by {updated_by} at {updated_at:%Y-%m-%d %H:%M:%S}; the edit "
+            f"was based on version {based_on}{shown}: look at the card and make the edit anew"
+        )
 
 
 class ArchiveUnavailable(MemoryPipelineError):
@@ -95,3 +136,9 @@ class EmbedderUnavailable(MemoryPipelineError):
     """The embedding model cannot be loaded or did not answer."""
 
     exit_code = 15
+
+
+class CatalogUnavailable(MemoryPipelineError):
+    """A database that cards depend on cannot be reached or looked at."""
+
+    exit_code = 17

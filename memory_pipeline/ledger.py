@@ -24,6 +24,7 @@ import yaml
 
 from memory_pipeline.cards import is_workspace_name, workspace_name
 from memory_pipeline.errors import SessionsUnavailable
+from memory_pipeline.lexical import is_supported
 from memory_pipeline.text import nfc, storable_fault
 
 MANIFEST_FILE = "manifest.yaml"
@@ -36,8 +37,10 @@ LINE_LIMIT = 1024**2
 SQL_LIMIT = 4 * 1024**2
 LINE_FAULTS_LIMIT = 10_000
 
+PHASES = range(1, 9)
+"""The phases of a session, in which its decisions are made."""
+
 _LARGEST_SEQ = 2**31 - 1
-_LAST_PHASE = 8
 _RACY_NS = 2_000_000_000
 _SHOWN = 60
 
@@ -104,6 +107,7 @@ class FaultKind(StrEnum):
     MANIFEST_INVALID = "manifest_invalid"
     MANIFEST_FOREIGN = "manifest_foreign"
     LEDGER_MISSING = "ledger_missing"
+    LANGUAGE_UNSUPPORTED = "language_unsupported"  # the session is used all the same
     SQL_MISSING = "sql_missing"
     SQL_INVALID = "sql_invalid"
     UNREADABLE = "unreadable"
@@ -263,6 +267,8 @@ def read_session(directory: Path, workspace: str) -> SessionReading:
     faults: list[Fault] = []
     manifest = _kept(faults, partial(_read_manifest, directory, workspace))
     finalized = manifest is not None and manifest.status is Status.FINALIZED
+    if manifest is not None:
+        _kept(faults, partial(_check_language, manifest))
     found = _kept(faults, partial(_read_ledger, directory, finalized=finalized))
     ledger = found or _Ledger()
     sql = _kept(faults, partial(_read_sql, directory, wanted=finalized and _approved(ledger.decisions)))
@@ -447,6 +453,12 @@ def _check_owner(manifest: Manifest, name: str, workspace: str) -> None:
         raise _QuarantineError(FaultKind.MANIFEST_FOREIGN, reason)
 
 
+def _check_language(manifest: Manifest) -> None:
+    if manifest.language and not is_supported(manifest.language):
+        reason = f"language is {excerpt(manifest.language)}, which is not supported: the setting's counts in its place"
+        raise _QuarantineError(FaultKind.LANGUAGE_UNSUPPORTED, reason)
+
+
 # ── Ledger ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -514,7 +526,7 @@ def _decision(line: bytes, number: int, last_seq: int) -> Decision:
         subject=_text(fields, "subject"),
         detail=_text(fields, "detail", ""),
         rationale=_text(fields, "rationale", ""),
-        phase=_integer(fields, "phase", _LAST_PHASE, 1),
+        phase=_integer(fields, "phase", PHASES[-1], PHASES[0]),
         concepts=_texts(fields, "concepts"),
         tables=_texts(fields, "tables"),
         line=number,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import qdrant_edge
 
 from memory_pipeline.errors import InvalidSettings
-from memory_pipeline.text import nfc
+from memory_pipeline.text import readable
 
 SUPPORTED_LANGUAGES = frozenset(name.lower() for name in vars(qdrant_edge.Language) if not name.startswith("_"))
 """The languages that have a list of stop words, and most of them a Snowball stemmer."""
@@ -54,7 +54,6 @@ _CJK = (
     "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _CJK_RUN = re.compile(f"(?<![_{_CJK}])[{_CJK}]+(?![_{_CJK}])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Lexicon:
         Raises:
             InvalidSettings: the language is not supported; the message lists those that are.
         """
-        self.language = _supported(language)
+        self.language = supported_language(language)
         self._engine = qdrant_edge.Bm25(_configuration(self.language))
 
     def document(self, text: str) -> SparseVector:
@@ -98,7 +97,7 @@ class Lexicon:
         return _sparse(self._engine.embed_query(self._prepared(text)))
 
     def _prepared(self, text: str) -> str:
-        text = nfc(_SURROGATE.sub(" ", text))
+        text = readable(text)
         if self.language == "italian":
             text = _ITALIAN_ELISION.sub(" ", text)
         return _CJK_RUN.sub(_pairs, text)
@@ -109,7 +108,12 @@ def is_supported(language: str) -> bool:
     return language.strip().lower() in SUPPORTED_LANGUAGES
 
 
-def _supported(language: str) -> str:
+def supported_language(language: str) -> str:
+    """The language as it is kept: Snowball's name in lower case.
+
+    Raises:
+        InvalidSettings: it is not supported; the message lists those that are.
+    """
     if not is_supported(language):
         raise InvalidSettings(
             f"language {language!r} is not supported: name one of {', '.join(sorted(SUPPORTED_LANGUAGES))}"

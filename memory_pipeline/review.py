@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memory_pipeline.ledger import Decision, DecisionType, Fault, FaultKind, excerpt
-from memory_pipeline.text import nfc
+from memory_pipeline.ledger import PHASES, Decision, DecisionType, Fault, FaultKind, excerpt
+from memory_pipeline.text import bare
 
 # Eighteen digits are more than any seq has; thousands of them would be an error of their own to convert.
 _REFERENCE = re.compile(r"\s*(seq|phase):([0-9]{1,18})\s*")
-_TABLE_NAME = re.compile(r"(?:fact|dim)_\w*", re.IGNORECASE)
+_TABLE_NAME = re.compile(r"\[?(?:fact|dim)_\w*\]?", re.IGNORECASE)  # some dialects quote names with brackets
 _CARD_ID = re.compile(r"(?:mem|sq)-[0-9]+")
-_ENDS = " \t\r\n.,;:!?'\"`´‘’“”«»[]"
-_PHASES = range(1, 9)
 _DECIDING = frozenset({DecisionType.MEMORY_PROMOTED, DecisionType.MEMORY_PROMOTION_DECLINED})
 
 
@@ -101,7 +99,7 @@ def _effective(ordered: Iterable[Decision]) -> dict[int, Decision]:
     """What stands after one pass, by seq and in its order."""
     standing: dict[int, Decision] = {}
     # By phase, so that each decision is taken away once, however often a phase is reopened.
-    by_phase: dict[int, list[int]] = {phase: [] for phase in _PHASES}
+    by_phase: dict[int, list[int]] = {phase: [] for phase in PHASES}
     for decision in ordered:
         for seq in _taken_away(decision, by_phase):
             # It may be gone already, or never have been written.
@@ -117,7 +115,7 @@ def _taken_away(decision: Decision, by_phase: dict[int, list[int]]) -> list[int]
         return [] if target is None else [target]
     if decision.type == DecisionType.PHASE_REOPENED:
         reopened = _reopened(decision)
-        later = [phase for phase in _PHASES if reopened is not None and phase > reopened]
+        later = [phase for phase in PHASES if reopened is not None and phase > reopened]
         return [seq for phase in later for seq in _emptied(by_phase[phase])]
     return []
 
@@ -145,7 +143,7 @@ def _target(decision: Decision, known: Mapping[int, Decision]) -> int | None:
 
 def _reopened(decision: Decision) -> int | None:
     phase = _number("phase", decision.detail)
-    return phase if phase in _PHASES else None
+    return phase if phase in PHASES else None
 
 
 def _card_id(decision: Decision) -> str | None:
@@ -175,14 +173,14 @@ def _promotes(decision: Decision) -> bool:
 def _outcome(clarification: Decision, verdict: Decision | None) -> Outcome:
     if verdict and not _promotes(verdict):
         return Outcome.DECLINED
-    if _names_table(clarification):
+    if names_table(clarification.subject):
         return Outcome.REFUSED
     return Outcome.PROMOTED if verdict else Outcome.CANDIDATE
 
 
-def _names_table(decision: Decision) -> bool:
+def names_table(subject: str) -> bool:
     """Whether the whole subject is a table's name of the form `fact_*` or `dim_*`, in whatever case or quotes."""
-    return _TABLE_NAME.fullmatch(nfc(decision.subject).strip(_ENDS)) is not None
+    return _TABLE_NAME.fullmatch(bare(subject)) is not None
 
 
 # ── What the reading says besides ────────────────────────────────────────────────────────────────────────────────────
@@ -212,7 +210,7 @@ def _wanted_reference(decision: Decision, known: Mapping[int, Decision]) -> str 
     if decision.type in _DECIDING or decision.type == DecisionType.DECISION_RETRACTED:
         return "the seq:N of an earlier decision" if _target(decision, known) is None else None
     if decision.type == DecisionType.PHASE_REOPENED:
-        return "the phase:N of a phase from 1 to 8" if _reopened(decision) is None else None
+        return f"the phase:N of a phase from {PHASES[0]} to {PHASES[-1]}" if _reopened(decision) is None else None
     if decision.type == DecisionType.MEMORY_REJECTED:
         return "the id of a card" if _card_id(decision) is None else None
     return None
@@ -227,7 +225,7 @@ def _refused(effective: Mapping[int, Decision], verdicts: Mapping[int, Decision]
 def _why_refused(target: Decision) -> str | None:
     if target.type != DecisionType.CONCEPT_CLARIFIED:
         return f"which is no clarification but {excerpt(target.type)}"
-    if _names_table(target):
+    if names_table(target.subject):
         return f"whose subject only names a table: {excerpt(target.subject)}"
     return None
 
@@ -237,4 +235,4 @@ def _says(decision: Decision, objection: str) -> str:
 
 
 def _fault(decision: Decision, kind: FaultKind, reason: str) -> Fault:
-    return Fault(decision.line or decision.seq, kind, reason)
+    return Fault(decision.line, kind, reason)

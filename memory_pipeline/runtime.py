@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from memory_pipeline.archive.database import Database
 from memory_pipeline.archive.migrate import migrate
@@ -23,6 +24,31 @@ if TYPE_CHECKING:
     from memory_pipeline.settings import Settings
 
 
+_Service = TypeVar("_Service")
+
+
+class _Once(Generic[_Service]):
+    """A property of Runtime that the first thread to ask for it opens, while others wait, and that is kept.
+
+    `functools.cached_property` would open a service for each of them: since Python 3.12 it takes no lock.
+    """
+
+    def __init__(self, opened: Callable[[Runtime], _Service]) -> None:
+        self.__doc__ = opened.__doc__
+        self._opened = opened
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, runtime: Runtime, _: type) -> _Service:
+        kept = vars(runtime)  # what is in it is found there without coming here
+        with runtime.opening:
+            if self._name not in kept:
+                kept[self._name] = self._opened(runtime)
+            service: _Service = kept[self._name]
+            return service
+
+
 class Runtime:
     """The services behind the library, for one process. Use it as a context manager; threads may share it.
 
@@ -37,13 +63,15 @@ class Runtime:
         self._warm = warm
         self._create = create
         self._opened = ExitStack()
+        self.opening = threading.RLock()
+        """Held while a service is opened or all are closed; opening one may open another."""
 
-    @cached_property
+    @_Once
     def identity(self) -> EmbeddingIdentity:
         """The identity of the configured embeddings; no model is loaded for it."""
         return embedding_identity(self.settings)
 
-    @cached_property
+    @_Once
     def database(self) -> Database:
         """The archive.
 
@@ -54,14 +82,14 @@ class Runtime:
         self._opened.callback(database.close)
         return database
 
-    @cached_property
+    @_Once
     def index(self) -> Index:
         """The index, embedded or a server."""
         index = open_index(self.settings, warm=self._warm)
         self._opened.callback(index.close)
         return index
 
-    @cached_property
+    @_Once
     def embedder(self) -> Embedder:
         """The embedding model; it is loaded by the first text, not here."""
         return open_embedder(self.settings)
@@ -77,15 +105,15 @@ class Runtime:
 
     def migrate(self) -> str:
         """Bring the archive's schema up to date; its revision afterwards."""
-        owner = self.settings.owner_url or self._embedded.owner
-        revision = migrate(owner, self._archive_url)
+        revision = migrate(self._owner_url, self._archive_url)
         if self.settings.embedded_archive and self.settings.sessions_root is None:
             self.settings.sessions.mkdir(exist_ok=True)
         return revision
 
     def close(self) -> None:
         """Close whatever was opened; an embedded server that nobody else uses stops."""
-        self._opened.close()
+        with self.opening:
+            self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -93,12 +121,20 @@ class Runtime:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @cached_property
+    @_Once
     def _embedded(self) -> EmbeddedUrls:
         server = EmbeddedPostgres(self.settings.home)
         urls = server.start(create=self._create)
         self._opened.callback(server.close)
         return urls
+
+    @property
+    def _owner_url(self) -> SecretStr:
+        if self.settings.owner_url is not None:
+            return self.settings.owner_url
+        if not self.settings.embedded_archive:
+            raise InvalidSettings("set MEMORY_OWNER_URL to migrate: the role that owns the archive's tables")
+        return self._embedded.owner
 
     @property
     def _archive_url(self) -> SecretStr:

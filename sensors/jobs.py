@@ -1,6 +1,6 @@
 """The jobs. Each that materializes an asset also runs its checks: without them, the outcome shown would be cleared."""
 
-from dagster import AssetSelection, RunConfig, define_asset_job
+from dagster import AssetSelection, RunConfig, RunRequest, define_asset_job
 
 from assets.index import Projection
 
@@ -12,10 +12,21 @@ def projection_config(config: Projection) -> RunConfig:
     return RunConfig(ops=dict.fromkeys(INDEX_ASSETS, config))
 
 
+def request(workspace: str) -> RunRequest:
+    """A run of a workspace as a sensor asks for it: what waits for its next try goes on waiting."""
+    return RunRequest(partition_key=workspace, run_config=projection_config(Projection(retry_now=False)))
+
+
 refresh = define_asset_job(
     "refresh",
     selection=AssetSelection.all(),
     description="Reads the workspace's sessions, brings its cards up to date, and projects them into the index.",
+)
+
+apply_edits = define_asset_job(
+    "apply_edits",
+    selection=AssetSelection.assets("admin_edits").downstream(),
+    description="Applies the edits that wait, and brings cards and index up to date; no session is read.",
 )
 
 reproject = define_asset_job(

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from dagster import (
     DefaultSensorStatus,
-    RunRequest,
     SensorEvaluationContext,
     SensorResult,
     SkipReason,
@@ -13,7 +12,6 @@ from dagster import (
 )
 
 from assets.common import WORKSPACES, translated
-from assets.index import Projection
 from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.waiting import unread
 from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate, SessionsUnavailable
@@ -21,7 +19,7 @@ from memory_pipeline.ledger import list_root
 from memory_pipeline.resources import Memory
 from memory_pipeline.scheduling import REREAD_AFTER, Candidate, decide, explain, in_turn
 from sensors import runs
-from sensors.jobs import projection_config, refresh, reproject
+from sensors.jobs import refresh, reproject, request
 
 
 @sensor(job=refresh, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
@@ -48,13 +46,9 @@ def ledger_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorRes
         return SkipReason(explain(skipped, idle="nothing changed"))
     new = runs.missing_partitions(context.instance, decided.requested)
     return SensorResult(
-        run_requests=[_request(name) for name in decided.requested],
+        run_requests=[request(name) for name in decided.requested],
         dynamic_partitions_requests=[WORKSPACES.build_add_request(new)] if new else [],
     )
-
-
-def _request(workspace: str) -> RunRequest:
-    return RunRequest(partition_key=workspace, run_config=projection_config(Projection(retry_now=False)))
 
 
 def _candidates(memory: Memory, on_disk: tuple[str, ...]) -> tuple[dict[str, Candidate], Mapping[str, str]]:

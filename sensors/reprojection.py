@@ -6,7 +6,6 @@ from dagster import (
     AssetCheckEvaluation,
     DagsterInstance,
     DefaultSensorStatus,
-    RunRequest,
     SensorEvaluationContext,
     SensorResult,
     sensor,
@@ -14,13 +13,12 @@ from dagster import (
 
 from assets.checks import PROPAGATION_COMPLETE, propagation_outcome
 from assets.common import WORKSPACES
-from assets.index import Projection
-from assets.outcomes import Outcome, of_each_workspace
+from assets.outcomes import Outcome, of_each_workspace, workspace_names
 from memory_pipeline.propagation.backlog import backlog
 from memory_pipeline.resources import Memory
-from memory_pipeline.scheduling import Candidate, Report, decide, explain, report_due
+from memory_pipeline.scheduling import Candidate, Report, decide, explain, in_turn, report_due
 from sensors import runs
-from sensors.jobs import projection_config, reproject
+from sensors.jobs import reproject, request
 
 
 @sensor(job=reproject, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
@@ -30,7 +28,9 @@ def reprojection_sensor(context: SensorEvaluationContext, memory: Memory) -> Sen
     It keeps no cursor, and reports `propagation_complete` without a run: when it changes, and every ten minutes.
     """
     now = datetime.now(UTC)
-    found, broken = of_each_workspace(memory, lambda name: backlog(memory.runtime, name))
+    names = workspace_names(memory)
+    found, broken = of_each_workspace(in_turn(names), lambda name: backlog(memory.runtime, name))
+    broken |= {name: "no time was left for it" for name in names if name not in found and name not in broken}
     due = {name: Candidate(f"{state.pending} pending") for name, state in found.items() if state.due}
     busy = runs.in_flight(context.instance)
     decided = decide(due, busy, runs.history(context.instance, due), now)
@@ -38,17 +38,13 @@ def reprojection_sensor(context: SensorEvaluationContext, memory: Memory) -> Sen
     outcome = propagation_outcome(found, broken)
     waiting = {name: "waiting for its next try" for name, state in found.items() if state.pending and not state.due}
     return SensorResult(
-        run_requests=[_request(name) for name in decided.requested],
+        run_requests=[request(name) for name in decided.requested],
         skip_reason=None
         if decided.requested
         else explain({**decided.skipped, **waiting, **broken}, idle="nothing is pending"),
         dynamic_partitions_requests=[WORKSPACES.build_add_request(new)] if new else [],
         asset_events=_report(context.instance, outcome, now, busy=bool(busy)),
     )
-
-
-def _request(workspace: str) -> RunRequest:
-    return RunRequest(partition_key=workspace, run_config=projection_config(Projection(retry_now=False)))
 
 
 def _report(instance: DagsterInstance, outcome: Outcome, now: datetime, *, busy: bool) -> list[AssetCheckEvaluation]:

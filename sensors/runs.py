@@ -5,10 +5,8 @@ from datetime import UTC, datetime
 
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
-from assets.common import WORKSPACES
-from memory_pipeline.scheduling import PastRun
-
-PARTITION_TAG = "dagster/partition"
+from assets.common import PARTITIONS
+from memory_pipeline.scheduling import PARTITION_TAG, PastRun
 
 _UNDER_WAY = [
     DagsterRunStatus.NOT_STARTED,
@@ -35,7 +33,7 @@ def history(
 
 def missing_partitions(instance: DagsterInstance, workspaces: Iterable[str]) -> list[str]:
     """The workspaces that have no partition yet."""
-    known = set(instance.get_dynamic_partitions(str(WORKSPACES.name)))
+    known = set(instance.get_dynamic_partitions(PARTITIONS))
     return [name for name in workspaces if name not in known]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dagster import DefaultScheduleStatus, RunRequest, ScheduleEvaluationContext, schedule
 
-from assets.common import translated
+from assets.common import PARTITIONS, translated
 from memory_pipeline.archive import workspaces
 from memory_pipeline.resources import Memory
 from sensors import runs
@@ -17,6 +17,6 @@ def daily_audit(context: ScheduleEvaluationContext, memory: Memory) -> Iterator[
     with translated():
         names = workspaces.names(memory.runtime.database)
     # A schedule cannot ask for partitions as a sensor can.
-    context.instance.add_dynamic_partitions("workspace", runs.missing_partitions(context.instance, names))
+    context.instance.add_dynamic_partitions(PARTITIONS, runs.missing_partitions(context.instance, names))
     for name in names:
         yield RunRequest(run_key=f"{name} {context.scheduled_execution_time:%Y-%m-%d}", partition_key=name)

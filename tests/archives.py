@@ -79,6 +79,13 @@ class Archive:
         values = ", ".join(["edited = true", *(f"{name} = :{name}" for name in texts)])
         self.change(f"UPDATE card SET {values} WHERE card_id = :card_id", card_id=card_id, **texts)
 
+    def submitted_edit(self, state: str = "waiting") -> None:
+        """An edit that an administrator submitted, and what became of it."""
+        statement = (
+            "INSERT INTO admin_edit (workspace, principal, operation, state) VALUES (:workspace, 'a', 'edit', :state)"
+        )
+        self.change(statement, state=state)
+
     def certify_all(self) -> None:
         """Make the archive believe that the index holds what it wants."""
         self.change("DELETE FROM projection WHERE wanted IS NULL")

@@ -26,9 +26,11 @@ def a_decision(
     detail: str = "flag_attivo = TRUE",
     **others: object,
 ) -> Decision:
-    """A decision, by default a clarification; `others` are its other fields. Each seq is a minute later."""
+    """A decision, by default a clarification; `others` are its other fields. Each seq is a minute and a line later."""
     moment = MORNING + timedelta(minutes=seq)
-    return Decision(**{"seq": seq, "ts": moment, "type": type, "subject": subject, "detail": detail, **others})
+    return Decision(
+        **{"seq": seq, "line": seq, "ts": moment, "type": type, "subject": subject, "detail": detail, **others}
+    )
 
 
 def clarified(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from itertools import count
@@ -21,6 +22,7 @@ from memory_pipeline.embedded import EmbeddedPostgres, EmbeddedUrls
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings, load_settings
 
+_DATA = Path(__file__).parents[2] / "shared" / "data"  # beside the checkout
 _MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of its own is made in it
 _ROOM = 2 * 1024**3
 _numbers = count(1)
@@ -33,6 +35,22 @@ def _no_settings_of_the_developer() -> Iterator[None]:
         for name in [n for n in os.environ if n.startswith("MEMORY_") and not n.startswith("MEMORY_TEST_")]:
             patch.delenv(name)
         yield
+
+
+@pytest.fixture(scope="session")
+def bird() -> Path:
+    """The real sessions with the numbers that were counted for them; a test that wants them is skipped without."""
+    directory = Path(os.environ.get("MEMORY_TEST_DATA") or _DATA) / "bird"
+    if not directory.is_dir():
+        pytest.skip(f"no real sessions in {directory}: set MEMORY_TEST_DATA to the directory that holds bird/")
+    return directory
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible() -> None:
+    """Of a run in the background, which a shell has ignore SIGINT, the programs that tests start would ignore it too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

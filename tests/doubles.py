@@ -52,16 +52,18 @@ class WatchedIndex:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
 
-    def upsert(self, target, points, *, guarded: bool = True):
+    def upsert(self, target, points):
         if self.away:
             raise IndexUnavailable("the index is away")
         self.before_upsert()
-        held = self._index.upsert(target, points, guarded=guarded)
+        held = self._index.upsert(target, points)
         self.upserted += len(held)
         self.after_upsert()
         return held
 
     def delete(self, target, ids):
+        if self.away:
+            raise IndexUnavailable("the index is away")
         self.deleted += len(ids)
         self._index.delete(target, ids)
 

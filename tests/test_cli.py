@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory_pipeline import cli
+from memory_pipeline.propagation import Difference
 from tests.builders import WORKSPACE, a_session, approved, clarified, promoted
 
 
@@ -64,12 +66,19 @@ def test_people_see_tables_and_what_speaks_for_each_hit(run, settings):
     assert "score" in out
 
 
-def test_an_audit_counts_and_repairs(run, settings):
+def test_an_audit_finds_what_is_missing_and_a_repair_has_it_projected_again(run, settings):
     a_session(settings.sessions)
     run("ingest")
     run("project")
-    found = json.loads(run("audit", "--repair", "--json")[1])["workspaces"][WORKSPACE]
-    assert found == {"checked": 3, "missing": 0, "stale": 0, "orphaned": 0, "foreign": 0}
+    assert run("audit")[0] == 0
+    shutil.rmtree(settings.home / "index")
+    code, out, _ = run("audit", "--json")
+    assert code == 1
+    found = json.loads(out)["workspaces"][WORKSPACE]
+    assert found == {"checked": 3, **dict.fromkeys(Difference, 0), Difference.MISSING: 3}
+    assert run("audit", "--repair")[0] == 0
+    assert json.loads(run("project", "--json")[1])["workspaces"][WORKSPACE]["written"] == 3
+    assert run("audit")[0] == 0
 
 
 def test_a_second_ingest_reports_nothing_new(run, settings):
@@ -90,6 +99,20 @@ def test_faults_and_refused_directories_are_shown_and_stop_nothing(run, settings
     assert "not_json 1" in out
     assert "'Not A Workspace'" in out
     assert json.loads(run("status", "--json")[1])["workspaces"]["ward"]["cards"]["concept"] == 1
+
+
+def test_a_workspace_that_is_on_disk_no_more_is_shown_and_kept(run, settings):
+    for name in (WORKSPACE, "ward"):
+        a_session(settings.sessions, workspace=name)
+    run("ingest")
+    shutil.rmtree(settings.sessions / "ward")
+    code, out, _ = run("ingest")
+    assert code == 0
+    assert "vanished: ward" in out
+    assert json.loads(run("ingest", "--json")[1])["vanished_workspaces"] == ["ward"]
+    assert json.loads(run("status", "--json")[1])["workspaces"]["ward"]["cards"]["concept"] == 1
+    shutil.rmtree(settings.sessions / WORKSPACE)
+    assert run("ingest")[0] == 5
 
 
 @pytest.mark.parametrize(
@@ -115,6 +138,24 @@ def test_bad_input_gives_one_line_and_a_distinct_exit_code(run, arguments, code)
     if code != 2:
         assert len(err.strip().splitlines()) == 1
     assert "Traceback" not in err
+
+
+def test_a_text_from_a_ledger_cannot_command_the_terminal(run, settings):
+    a_session(settings.sessions, clarified(1, "clear \x1b[2J", "title \x1b]0;x\x07"), promoted(2, 1), sql=None)
+    run("ingest")
+    run("project")
+    out = run("recall", "clear", "-w", WORKSPACE)[1]
+    assert "clear" in out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_a_url_in_the_place_of_a_workspace_gives_no_password_away(run, settings):
+    a_session(settings.sessions)
+    for command in ("ingest", "project", "audit"):
+        code, out, err = run(command, "-w", "postgresql://user:pa55word@host/db", "--json")
+        assert code == 6
+        assert "pa55word" not in out + err
 
 
 def test_a_sessions_root_that_does_not_exist_is_named(run, settings, monkeypatch):
@@ -172,6 +213,29 @@ def test_a_new_home_is_migrated_and_used_by_one_process_after_another(scratch):
     state = json.loads(program("status", "--json", home=home).stdout)["workspaces"][WORKSPACE]
     assert state["cards"]["concept"] == 1
     assert state["pending"] == 3
+    assert not (home / "postgres" / "postmaster.pid").exists()
+
+
+def test_a_program_that_is_told_to_stop_leaves_no_server_running(scratch):
+    home = scratch / "stopped-home"
+    assert program("migrate", home=home).returncode == 0
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+    script = (
+        "import sys, time\n"
+        "from memory_pipeline import cli\n"
+        "from memory_pipeline.archive import status\n"
+        "def wait(*_): print('waiting', flush=True); time.sleep(60)\n"
+        "status.status = wait\n"
+        "sys.argv = ['memory-pipeline', 'status']\n"
+        "cli.main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env={**kept, "MEMORY_HOME": str(home)}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "waiting\n"
+        assert (home / "postgres" / "postmaster.pid").exists()
+        process.terminate()
+        assert process.wait(60) == 130
     assert not (home / "postgres" / "postmaster.pid").exists()
 
 

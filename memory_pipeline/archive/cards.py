@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.points import card_fingerprint
-from memory_pipeline.text import equality_key
+from memory_pipeline.text import equality_key, storable_fault
 
 if TYPE_CHECKING:
     from sqlalchemy import RowMapping
@@ -40,14 +40,22 @@ def create(tx: Tx, contents: Sequence[CardContent], *, origin: Origin, principal
     if not contents:
         return []
     ids = _numbers(tx, contents[0].family.id_prefix, len(contents))
-    of_language = language(tx)
-    rows = [
-        {**_row(card_id, content, of_language), "origin": origin, "edited": origin == "hand", "principal": principal}
-        for card_id, content in zip(ids, contents, strict=True)
-    ]
-    tx.run_many(_SQL["insert"], rows)
-    _insert_dependencies(tx, zip(ids, contents, strict=True))
+    insert(tx, dict(zip(ids, contents, strict=True)), origin=origin, principal=principal)
     return ids
+
+
+def insert(tx: Tx, contents: Mapping[str, CardContent], *, origin: Origin, principal: str) -> None:
+    """Make cards whose ids were chosen before, by id; `reserve` keeps their numbers from being given again."""
+    of_language = language(tx)
+    made = {"origin": origin, "edited": origin == "hand", "principal": principal}
+    rows = [{**columns(card_id, content, of_language), **made} for card_id, content in contents.items()]
+    tx.run_many(_SQL["insert"], rows)
+    insert_dependencies(tx, contents.items())
+
+
+def reserve(tx: Tx, prefix: str, last: int) -> None:
+    """See to it that no number up to this one is given to a new card."""
+    tx.run(_SQL["reserve_numbers"], prefix=prefix, last=last)
 
 
 def update(tx: Tx, contents: Mapping[str, CardContent], *, principal: str) -> None:
@@ -55,10 +63,10 @@ def update(tx: Tx, contents: Mapping[str, CardContent], *, principal: str) -> No
     if not contents:
         return
     of_language = language(tx)
-    rows = [{**_row(card_id, content, of_language), "principal": principal} for card_id, content in contents.items()]
+    rows = [{**columns(card_id, content, of_language), "principal": principal} for card_id, content in contents.items()]
     tx.run_many(_SQL["update"], rows)
     tx.run(_SQL["delete_dependencies"], card_ids=list(contents))
-    _insert_dependencies(tx, contents.items())
+    insert_dependencies(tx, contents.items())
 
 
 def delete(tx: Tx, card_ids: Sequence[str]) -> None:
@@ -90,7 +98,7 @@ def contents(tx: Tx, card_ids: Iterable[str]) -> dict[str, CardContent]:
 
 def full_rows(tx: Tx, card_ids: Iterable[str]) -> Sequence[RowMapping]:
     """The rows of `card`, each with its dependencies as an array; ids without a card are left out."""
-    return tx.rows(_SQL["contents"], card_ids=sorted(set(card_ids)))
+    return tx.rows(_SQL["contents"], card_ids=sorted({each for each in card_ids if not storable_fault(each)}))
 
 
 def content_of(row: Row) -> CardContent:
@@ -118,7 +126,8 @@ def _numbers(tx: Tx, prefix: str, count: int) -> list[str]:
     return [f"{prefix}-{number:04d}" for number in range(last - count + 1, last + 1)]
 
 
-def _row(card_id: str, content: CardContent, of_language: str) -> dict[str, object]:
+def columns(card_id: str, content: CardContent, of_language: str) -> dict[str, object]:
+    """What the columns of `card` hold of a content, and what is derived from it in a language."""
     return {
         "card_id": card_id,
         "family": content.family.value,
@@ -129,7 +138,8 @@ def _row(card_id: str, content: CardContent, of_language: str) -> dict[str, obje
     }
 
 
-def _insert_dependencies(tx: Tx, contents_by_id: Iterable[tuple[str, CardContent]]) -> None:
+def insert_dependencies(tx: Tx, contents_by_id: Iterable[tuple[str, CardContent]]) -> None:
+    """Write the dependencies of cards that have none yet."""
     rows = [
         {"card_id": card_id, "database": d.database, "schema": d.schema, "table": d.table, "column": d.column}
         for card_id, content in contents_by_id

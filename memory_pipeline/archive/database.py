@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from pydantic import SecretStr
 from sqlalchemy import Connection, CursorResult, Engine, NullPool, RowMapping, TextClause, create_engine, text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from memory_pipeline.archive.queries import SCHEMA_REVISION
 from memory_pipeline.cards import workspace_name
@@ -25,7 +26,12 @@ _ENTER = text(
 _WAIT_FOR_WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('writer of ' || CAST(:workspace AS text), 0))")
 _VERSION_READABLE = text("SELECT has_table_privilege(to_regclass('alembic_version'), 'SELECT')")  # null: no such table
 _CONNECT_TIMEOUT = 10  # seconds
+# A service answers in up to some 40 threads, each of which holds a connection for milliseconds. They are made when
+# needed and kept: PostgreSQL starts a process for each, and by default allows 100 for all of its clients.
+_CONNECTIONS = 20
+_CONNECTION_WAIT = 30.0  # seconds
 _LOCK_POLL = 0.05  # seconds
+_FETCHED = 500  # rows
 
 
 class Row(Protocol):
@@ -44,6 +50,12 @@ class Tx:
     def rows(self, query: TextClause, **parameters: object) -> Sequence[RowMapping]:
         """The rows of a query, to which `:workspace` is always given."""
         return self._execute(query, parameters).mappings().all()
+
+    def stream(self, query: TextClause, **parameters: object) -> Iterator[RowMapping]:
+        """The rows of a query that has too many to be held at once, fetched some at a time."""
+        options = {"yield_per": _FETCHED}
+        found = self.connection.execute(query, {"workspace": self.workspace, **parameters}, execution_options=options)
+        yield from found.mappings()
 
     def row(self, query: TextClause, **parameters: object) -> RowMapping:
         """The only row of a query."""
@@ -72,7 +84,13 @@ class Database:
     def __init__(self, url: SecretStr) -> None:
         options = {"connect_timeout": _CONNECT_TIMEOUT, "application_name": "memory-pipeline"}
         self._engine = create_engine(
-            url.get_secret_value(), pool_pre_ping=True, hide_parameters=True, connect_args=options
+            url.get_secret_value(),
+            pool_size=_CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=_CONNECTION_WAIT,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args=options,
         )
         # Session-level advisory locks outlive a pooled connection's close(), so they get connections of their own.
         self._lock_engine = create_engine(
@@ -99,16 +117,17 @@ class Database:
 
         Raises:
             UnknownWorkspace: the archive has no such workspace, or the name is none.
-            ArchiveUnavailable: PostgreSQL went away; nothing was committed unless the loss came while committing.
+            ArchiveUnavailable: PostgreSQL went away, lacks something, or is asked by too many at once; nothing was
+                committed unless the loss came while committing.
             SchemaOutOfDate: the schema is missing or of another revision.
         """
         workspace_name(workspace)
         with self._begun(self._snapshots if snapshot else self._engine) as connection:
-            if not connection.execute(_ENTER, {"workspace": workspace}).mappings().one()["known"]:
-                raise UnknownWorkspace(f"the archive has no workspace {workspace!r}: its first ingest makes it")
             tx = Tx(connection, workspace)
             if writing:
-                tx.wait_for_writers()
+                tx.wait_for_writers()  # first: one of them may remove the workspace
+            if not tx.row(_ENTER)["known"]:
+                raise UnknownWorkspace(f"the archive has no workspace {workspace!r}: its first ingest makes it")
             yield tx
 
     @contextmanager
@@ -190,18 +209,47 @@ def translated() -> Iterator[None]:
     """Raises the library's errors in place of the driver's, where there is one that says it better."""
     try:
         yield
+    except NoConnectionFree:
+        raise ArchiveUnavailable(
+            f"all {_CONNECTIONS} connections of this process to PostgreSQL stayed in use for {_CONNECTION_WAIT:g} s: "
+            "ask from fewer threads at once"
+        ) from None
     except (OperationalError, InterfaceError) as error:
-        raise ArchiveUnavailable(f"PostgreSQL does not answer ({first_line(error)})") from None
+        raise ArchiveUnavailable(f"{_trouble(error)} ({first_line(error)})") from None
     except ProgrammingError as error:
         if getattr(error.orig, "sqlstate", None) in ("42P01", "42703"):  # undefined table, undefined column
             raise SchemaOutOfDate(
                 f"the archive's schema is not the expected one ({first_line(error)}): run `memory-pipeline migrate`"
             ) from None
         raise
+    except IntegrityError as error:
+        if _lacks_its_workspace(error):
+            raise UnknownWorkspace("the workspace was removed meanwhile") from None
+        raise
     except DBAPIError as error:
         if error.connection_invalidated:
             raise ArchiveUnavailable(f"PostgreSQL went away ({first_line(error)})") from None
         raise
+
+
+def _lacks_its_workspace(error: IntegrityError) -> bool:
+    diagnosis = getattr(error.orig, "diag", None)
+    return str(getattr(diagnosis, "constraint_name", None)).endswith("_workspace_fkey")
+
+
+_TROUBLES = {
+    "40": "PostgreSQL gave this transaction up for another one: try again",
+    "53": "PostgreSQL has run out of what it needs",
+    "57": "PostgreSQL stopped the work",
+}
+"""Class of SQLSTATE → what happened. The server says none to whom it does not let in."""
+
+
+def _trouble(error: DBAPIError) -> str:
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:
+        return "no connection to PostgreSQL"
+    return _TROUBLES.get(state[:2], "PostgreSQL could not do it")
 
 
 def first_line(error: DBAPIError) -> str:

@@ -31,7 +31,10 @@ def find(tx: Tx, identity: str, keys: Collection[tuple[Role, str]]) -> dict[tupl
 
 
 def keep(tx: Tx, identity: str, vectors: Mapping[tuple[Role, str], Kept]) -> None:
-    """Keep vectors; one that another process kept meanwhile stays."""
+    """Keep vectors; one that another process kept meanwhile stays.
+
+    They are written in the order of their keys: of two that keep the same ones, one then waits for the other.
+    """
     tx.run_many(
         _SQL["keep"],
         [
@@ -39,9 +42,9 @@ def keep(tx: Tx, identity: str, vectors: Mapping[tuple[Role, str], Kept]) -> Non
                 "identity": identity,
                 "role": role.value,
                 "text_hash": text_hash,
-                "vector": k.vector,
-                "truncated": k.truncated,
+                "vector": vectors[role, text_hash].vector,
+                "truncated": vectors[role, text_hash].truncated,
             }
-            for (role, text_hash), k in vectors.items()
+            for role, text_hash in sorted(vectors)
         ],
     )

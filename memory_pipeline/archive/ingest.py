@@ -44,6 +44,12 @@ def workspaces_to_ingest(root: Path) -> ledger.RootListing:
     return listing
 
 
+def vanished(database: Database, listing: ledger.RootListing) -> tuple[str, ...]:
+    """The workspaces that sessions were read of and that are on disk no more; nothing of them is withdrawn."""
+    missing = [name for name in workspaces.names(database) if name not in listing.workspaces]
+    return tuple(name for name in missing if sessions.were_read(database, name))
+
+
 def prepare(database: Database, workspace: str, settings: Settings, identity: EmbeddingIdentity) -> None:
     """Make the workspace where there is none, and keep projections for the embedding identity."""
     if workspace not in workspaces.names(database):
@@ -60,14 +66,16 @@ def ingest(
     identity: EmbeddingIdentity,
     progress: Progress = sessions.no_progress,
 ) -> IngestReport:
-    """Read a workspace's changed sessions and bring its cards up to date. Neither index nor model is needed."""
+    """Read a workspace's changed sessions and bring its cards up to date. Neither index nor model is needed.
+
+    Progress is told of one thing after the other: sessions, clarifications, solved questions.
+    """
     prepare(database, workspace, settings, identity)
-    read = synchronize(database, settings.sessions, workspace, progress)
     principal = settings.acting_principal
     return IngestReport(
-        read,
-        intake_concepts(database, workspace, principal=principal),
-        intake_solved_questions(database, workspace, principal=principal),
+        synchronize(database, settings.sessions, workspace, progress),
+        intake_concepts(database, workspace, principal=principal, progress=progress),
+        intake_solved_questions(database, workspace, principal=principal, progress=progress),
     )
 
 

@@ -6,14 +6,16 @@ the next, and the same ledgers give the same cards in whatever order they arrive
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import cards
 from memory_pipeline.archive.queries import load
+from memory_pipeline.archive.sessions import Progress, no_progress
 from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.ledger import DecisionType
 from memory_pipeline.points import question_fingerprint
 from memory_pipeline.sql_dependencies import sql_dependencies
 from memory_pipeline.text import equality_key, nfc
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Database, Row, Tx
 
 _SQL = load("intake")
+_BATCH = 250  # clarifications, sessions or cards in one transaction: how long others wait, and how often progress shows
 
 LEDGER_DIFFERS = "ledger_differs"
 """Flag of an edited card whose ledgers say something else; the administrator's word stands."""
@@ -47,63 +50,121 @@ class IntakeReport:
         return any((self.created, self.updated, self.deleted, self.sources_added, self.sources_withdrawn, self.flagged))
 
 
-def intake_concepts(database: Database, workspace: str, *, principal: str) -> IntakeReport:
-    """Make the concept cards of a workspace what its promoted clarifications say, in one transaction."""
-    report = IntakeReport()
-    with database.transaction(workspace, writing=True) as tx:
-        # Joined before withdrawn, so that a card whose only source is replaced by an equal one stays the same card.
-        joined = _add_clarifications(tx, report, principal)
-        weakened = _withdraw(tx, "withdraw_clarifications", report)
-        tx.run(_SQL["follow_promotions"])
-        moved_cards = {row["card_id"] for row in tx.rows(_SQL["moved_cards"])}
-        moved_questions = _move_questions(tx)
-        _refresh(tx, joined | weakened | moved_cards, report, principal)
-        _remove_unsupported(tx, weakened, report)
-        if weakened or moved_questions:
-            cards.forget_unused_questions(tx)
-    return report
+def intake_concepts(
+    database: Database, workspace: str, *, principal: str, progress: Progress = no_progress
+) -> IntakeReport:
+    """Make the concept cards of a workspace what its promoted clarifications say, in batches."""
+    intake = _Intake(database, workspace, principal, progress)
+    # Joined before withdrawn, so that a card whose only source is replaced by an equal one stays the same card.
+    intake.run("new_clarifications", _join)
+    intake.run("withdraw_clarifications", _withdraw_clarifications)
+    intake.run("moved_cards", _compare)
+    intake.run("moved_questions", _move_questions)
+    intake.run("edited_cards", _compare)
+    return intake.report
 
 
-def intake_solved_questions(database: Database, workspace: str, *, principal: str) -> IntakeReport:
-    """Make the solved-question cards of a workspace what its finalized sessions say, in one transaction."""
-    report = IntakeReport()
-    with database.transaction(workspace, writing=True) as tx:
-        _remove_unsupported(tx, _withdraw(tx, "withdraw_approvals", report), report)
-        tx.run(_SQL["move_approvals"])
-        _create_solved(tx, tx.rows(_SQL["unsolved_sessions"]), report, principal)
-        _update_solved(tx, tx.rows(_SQL["changed_solved"]), report, principal)
-        settled = [row["card_id"] for row in tx.rows(_SQL["settled_solved"])]
-        cards.flag(tx, settled, LEDGER_DIFFERS, up=False)
-    return report
+def intake_solved_questions(
+    database: Database, workspace: str, *, principal: str, progress: Progress = no_progress
+) -> IntakeReport:
+    """Make the solved-question cards of a workspace what its finalized sessions say, in batches."""
+    intake = _Intake(database, workspace, principal, progress)
+    intake.run("withdraw_approvals", _withdraw_approvals)
+    intake.run("unsolved_sessions", _create_solved, ahead=_solved)
+    intake.run("changed_solved", _update_solved, ahead=_solved)
+    intake.run("settled_solved", _settle)
+    return intake.report
 
 
-def _withdraw(tx: Tx, query: str, report: IntakeReport) -> set[str]:
-    """Drop the sources that a ledger has taken back; the cards that they stood behind."""
-    withdrawn = tx.rows(_SQL[query])
+Step = Callable[["Tx", "Sequence[Row]", IntakeReport, str], None]
+"""What is done about the rows that a query found, in the transaction in which it found them, by a principal."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Intake:
+    """An intake of one workspace, in steps. Each is taken in transactions of its own, between which others may write.
+
+    Every transaction compares what the ledgers say with what the archive holds, and what is done is found by none after
+    it. So it does not matter where an intake is cut, and the next one goes on there.
+    """
+
+    database: Database
+    workspace: str
+    principal: str
+    progress: Progress
+    report: IntakeReport = field(default_factory=IntakeReport)
+
+    def run(self, query: str, step: Step, *, ahead: Callable[[Row], object] | None = None) -> None:
+        """Take a step as long as its query finds more than one batch.
+
+        Args:
+            query: finds a batch of what is to be done, each row with the `total` that there is.
+            step: does it.
+            ahead: called with each row beforehand, while no transaction is open, for what takes long.
+        """
+        done, left = 0, 1
+        while left:
+            if ahead and not self._prepared(query, ahead):
+                return
+            with self.database.transaction(self.workspace, writing=True) as tx:
+                rows = tx.rows(_SQL[query], limit=_BATCH)
+                step(tx, rows, self.report, self.principal)
+            done += len(rows)
+            left = rows[0]["total"] - len(rows) if rows else 0
+            if rows:
+                self.progress(done, done + left)
+
+    def _prepared(self, query: str, ahead: Callable[[Row], object]) -> bool:
+        with self.database.transaction(self.workspace) as tx:
+            rows = tx.rows(_SQL[query], limit=_BATCH)
+        for row in rows:
+            ahead(row)
+        return bool(rows)
+
+
+def _join(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
+    """Give every new clarification a card: one with a source of equal text, else one so worded by hand, else a new one.
+
+    The rows are ordered by (ts, session, seq), so that a new card shows the smallest of its text at once.
+    """
+    first: dict[str, Row] = {}
+    for row in rows:
+        first.setdefault(row["text_key"], row)
+    known = {row["text_key"]: row["card_id"] for row in tx.rows(_SQL["cards_of_equal_text"], text_keys=sorted(first))}
+    fresh = {key: row for key, row in first.items() if key not in known}
+    ids = cards.create(tx, [_concept(row) for row in fresh.values()], origin="session", principal=principal)
+    report.created += len(ids)
+    report.sources_added += len(rows)
+    card_of = known | dict(zip(fresh, ids, strict=True))
+    _save_questions(tx, rows)
+    tx.run_many(_SQL["save_source"], [_clarification_source(row, card_of[row["text_key"]]) for row in rows])
+    _refresh(tx, set(known.values()), report, principal)
+
+
+def _withdraw_clarifications(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
+    """Show on the cards that lost a source the next one, and remove those that lost the last."""
+    weakened = _weakened(rows, report)
+    tx.run(_SQL["follow_promotions"])
+    _refresh(tx, weakened, report, principal)
+    _remove_unsupported(tx, weakened, report)
+    if weakened:
+        cards.forget_unused_questions(tx)
+
+
+def _withdraw_approvals(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
+    del principal
+    _remove_unsupported(tx, _weakened(rows, report), report)
+    tx.run(_SQL["move_approvals"])
+
+
+def _weakened(withdrawn: Sequence[Row], report: IntakeReport) -> set[str]:
+    """The cards behind the sources that a ledger has taken back."""
     report.sources_withdrawn += len(withdrawn)
     return {row["card_id"] for row in withdrawn}
 
 
-def _add_clarifications(tx: Tx, report: IntakeReport, principal: str) -> set[str]:
-    """Give every new clarification a card: one with a source of equal text, else one so worded by hand, else a new one.
-
-    Returns:
-        the cards that were there before.
-    """
-    new = tx.rows(_SQL["new_clarifications"])  # ordered by text, then by (ts, session, seq)
-    if not new:
-        return set()
-    keys = sorted({row["text_key"] for row in new})
-    known = {row["text_key"]: row["card_id"] for row in tx.rows(_SQL["cards_of_equal_text"], text_keys=keys)}
-    fresh = [next(rows) for key, rows in groupby(new, key=lambda row: row["text_key"]) if key not in known]
-    fresh.sort(key=_order)
-    ids = cards.create(tx, [_concept(row) for row in fresh], origin="session", principal=principal)
-    report.created += len(ids)
-    report.sources_added += len(new)
-    card_of = known | {row["text_key"]: card_id for row, card_id in zip(fresh, ids, strict=True)}
-    _save_questions(tx, new)
-    tx.run_many(_SQL["save_source"], [_clarification_source(row, card_of[row["text_key"]]) for row in new])
-    return set(known.values())
+def _compare(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
+    _refresh(tx, {row["card_id"] for row in rows}, report, principal)
 
 
 def _refresh(tx: Tx, card_ids: Iterable[str], report: IntakeReport, principal: str) -> None:
@@ -136,14 +197,13 @@ def _remove_unsupported(tx: Tx, card_ids: set[str], report: IntakeReport) -> Non
     report.flagged += cards.flag(tx, kept, SOURCES_WITHDRAWN, up=True)
 
 
-def _move_questions(tx: Tx) -> int:
+def _move_questions(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
     """Follow sessions whose question was rewritten after their clarifications had become sources."""
-    moved = tx.rows(_SQL["moved_questions"])
-    _save_questions(tx, moved)
-    tx.run_many(
-        _SQL["move_question"], [{"session_id": r["session_id"], "question_id": r["question_id"]} for r in moved]
-    )
-    return len(moved)
+    del report, principal
+    _save_questions(tx, rows)
+    tx.run_many(_SQL["move_question"], [{"session_id": r["session_id"], "question_id": r["question_id"]} for r in rows])
+    if rows:
+        cards.forget_unused_questions(tx)
 
 
 def _save_questions(tx: Tx, rows: Iterable[Row]) -> None:
@@ -166,15 +226,12 @@ def _save_questions(tx: Tx, rows: Iterable[Row]) -> None:
     )
 
 
-def _create_solved(tx: Tx, sessions: Sequence[Row], report: IntakeReport, principal: str) -> None:
-    made = [_solved(row) for row in sessions]
+def _create_solved(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
+    made = [_solved(row) for row in rows]
     ids = cards.create(tx, [content for content, _ in made], origin="session", principal=principal)
     tx.run_many(
         _SQL["save_source"],
-        [
-            _approval_source(row, content, card_id)
-            for row, (content, _), card_id in zip(sessions, made, ids, strict=True)
-        ],
+        [_approval_source(row, content, card_id) for row, (content, _), card_id in zip(rows, made, ids, strict=True)],
     )
     unparsed = {card_id for card_id, (_, parsed) in zip(ids, made, strict=True) if not parsed}
     report.flagged += cards.flag(tx, unparsed, SQL_UNPARSED, up=True)
@@ -182,9 +239,9 @@ def _create_solved(tx: Tx, sessions: Sequence[Row], report: IntakeReport, princi
     report.sources_added += len(ids)
 
 
-def _update_solved(tx: Tx, changed: Sequence[Row], report: IntakeReport, principal: str) -> None:
-    made = {row["card_id"]: _solved(row) for row in changed}
-    edited = {row["card_id"] for row in changed if row["edited"]}
+def _update_solved(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
+    made = {row["card_id"]: _solved(row) for row in rows}
+    edited = {row["card_id"] for row in rows if row["edited"]}
     _apply(tx, {card_id: content for card_id, (content, _) in made.items()}, edited, report, principal)
     report.flagged += cards.flag(tx, edited, LEDGER_DIFFERS, up=True)
     unparsed = {card_id for card_id, (_, parsed) in made.items() if not parsed} - edited
@@ -192,8 +249,9 @@ def _update_solved(tx: Tx, changed: Sequence[Row], report: IntakeReport, princip
     cards.flag(tx, made.keys() - edited - unparsed, SQL_UNPARSED, up=False)
 
 
-def _order(row: Row) -> tuple[object, ...]:
-    return (row["ts"], row["session_id"], row["seq"])
+def _settle(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
+    del report, principal
+    cards.flag(tx, [row["card_id"] for row in rows], LEDGER_DIFFERS, up=False)
 
 
 def _concept(row: Row) -> CardContent:
@@ -212,7 +270,7 @@ def _concept(row: Row) -> CardContent:
 
 def _solved(row: Row) -> tuple[CardContent, bool]:
     """The content of a session's solved question, and whether its SQL could be parsed."""
-    found = sql_dependencies(row["sql"], dialect=row["dialect"], database=row["database"], schema=row["schema"])
+    found = _dependencies(row["sql"], row["dialect"], row["database"], row["schema"])
     content = CardContent(
         family=Family.SOLVED_QUESTION,
         question=row["question"],
@@ -226,11 +284,17 @@ def _solved(row: Row) -> tuple[CardContent, bool]:
     return content, found is not None
 
 
+@lru_cache(maxsize=2 * _BATCH)
+def _dependencies(sql: str, dialect: str, database: str, schema: str) -> tuple[Dependency, ...] | None:
+    """Remembered, so that the parser has done its work before a transaction holds up others."""
+    return sql_dependencies(sql, dialect=dialect, database=database, schema=schema)
+
+
 def _clarification_source(row: Row, card_id: str) -> dict[str, object]:
     return {
         "session_id": row["session_id"],
         "seq": row["seq"],
-        "decision_type": "concept_clarified",
+        "decision_type": DecisionType.CONCEPT_CLARIFIED.value,
         "decided_by": row["promoted_by"],
         "text_key": row["text_key"],
         "card_id": card_id,
@@ -242,7 +306,7 @@ def _approval_source(row: Row, content: CardContent, card_id: str) -> dict[str, 
     return {
         "session_id": row["session_id"],
         "seq": row["approved_seq"],
-        "decision_type": "sql_approved",
+        "decision_type": DecisionType.SQL_APPROVED.value,
         "decided_by": row["approved_seq"],
         "text_key": cards.text_key(content),
         "card_id": card_id,

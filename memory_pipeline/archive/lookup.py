@@ -79,15 +79,6 @@ class Link:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextMatch:
-    """A card that shares words with a question, and PostgreSQL's `ts_rank` of it."""
-
-    card_id: str
-    family: Family
-    rank: float
-
-
 def propagation(tx: Tx, identity: str, missing: Iterable[Collection]) -> Propagation:
     """How far the index follows the archive for an embedding identity (its hash).
 
@@ -150,7 +141,10 @@ def links(tx: Tx, card_ids: Sequence[str], *, steps: int) -> list[Link]:
     return [Link(row["source_id"], row["target_id"], row["meaning"]) for row in rows]
 
 
-def by_text(tx: Tx, question: str, families: Iterable[Family]) -> list[TextMatch]:
-    """The cards of some families that share a word with a question, found without index and model, in no order."""
+def by_text(tx: Tx, question: str, families: Iterable[Family]) -> dict[str, float]:
+    """Card → PostgreSQL's `ts_rank`, for the cards of some families that share a word with a question.
+
+    It takes neither index nor model, and reads the first 100,000 characters of a card.
+    """
     rows = tx.rows(_SQL["by_text"], question=question, families=[family.value for family in families])
-    return [TextMatch(row["card_id"], Family(row["family"]), row["rank"]) for row in rows]
+    return {row["card_id"]: row["rank"] for row in rows}

@@ -82,8 +82,12 @@ def _grant(connection: Connection, role: str) -> None:
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}",
         f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}",
         f"REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM {name}",
-        # Row security does not guard this table, and a deletion would take a whole workspace with it.
+        # Row security does not guard these two. A deletion would take a whole workspace with it, hence a function that
+        # removes the one that is named; of a grant, nothing but what was granted ever changes.
         f"REVOKE UPDATE, DELETE ON workspace FROM {name}",
+        f"GRANT EXECUTE ON FUNCTION remove_workspace() TO {name}",
+        f"REVOKE UPDATE ON workspace_grant FROM {name}",
+        f"GRANT UPDATE (role, granted_by, granted_at) ON workspace_grant TO {name}",
     ):
         connection.execute(text(statement))
 

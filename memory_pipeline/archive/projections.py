@@ -44,6 +44,36 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What the archive expects of one item's point.
+
+    Attributes:
+        fingerprint: what it should hold; None when there is to be no point.
+        version: the highest that it can have; None when there is to be no point.
+        pending: whether it may still hold something else.
+    """
+
+    fingerprint: str | None
+    version: int | None
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The pending points of a workspace.
+
+    Attributes:
+        pending: how many do not hold yet what the archive wants.
+        due: whether some of them can be tried now; the others wait for their next try.
+        oldest: since when the longest waiting one is pending.
+    """
+
+    pending: int
+    due: bool
+    oldest: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionState:
     """How far the projections of one collection are."""
 
@@ -58,7 +88,9 @@ def register(tx: Tx, identity: EmbeddingIdentity) -> None:
     tx.run(_SQL["register"], identity=identity.hash, settings=json.dumps(identity.settings))
 
 
-def pending(tx: Tx, identity: str, collection: Collection, limit: int) -> list[Wanted]:
+def pending(
+    tx: Tx, identity: str, collection: Collection, limit: int, *, items: Items[str] | None = None
+) -> list[Wanted]:
     """The next pending items, longest waiting first, each with its current state.
 
     Args:
@@ -66,8 +98,10 @@ def pending(tx: Tx, identity: str, collection: Collection, limit: int) -> list[W
         identity: the hash of the embedding identity.
         collection: which collection.
         limit: how many at most. Items that wait for their next try are not among them.
+        items: only some of these; by default of all.
     """
-    rows = tx.rows(_SQL["pending"], identity=identity, collection=collection.value, limit=limit)
+    among = None if items is None else sorted(items)
+    rows = tx.rows(_SQL["pending"], identity=identity, collection=collection.value, limit=limit, items=among)
     ids = [row["item_id"] for row in rows]
     current = _questions(tx, ids) if collection is Collection.QUESTIONS else _cards(tx, ids)
     return [current.get(item_id, Wanted(item_id, None)) for item_id in ids]
@@ -102,26 +136,38 @@ def defer(tx: Tx, identity: str, collection: Collection, items: Sequence[str], r
     return _change(tx, "defer", identity, collection, items, reason=reason[:500])
 
 
-def hasten(tx: Tx, identity: str, collection: Collection) -> int:
-    """Let the items that wait for their next try be taken at once; how many did."""
+def hasten(tx: Tx, identity: str, collection: Collection, items: Items[str] | None = None) -> int:
+    """Let the items (by default all) that wait for their next try be taken at once; how many did."""
     tx.wait_for_writers()
-    return tx.run(_SQL["hasten"], identity=identity, collection=collection.value)
+    among = None if items is None else sorted(items)
+    return tx.run(_SQL["hasten"], identity=identity, collection=collection.value, items=among)
 
 
 def distrust(tx: Tx, identity: str, collection: Collection, items: Sequence[str], reason: str) -> int:
-    """Make items pending whose points are not what the archive believed them to be."""
+    """Make items pending, and due, whose points are not what the archive believed them to be."""
     return _change(tx, "distrust", identity, collection, items, reason=reason)
 
 
-def certified(tx: Tx, identity: str, collection: Collection) -> dict[str, str]:
-    """Item → fingerprint of the points that the archive believes the index to hold; pending ones are left out."""
-    rows = tx.rows(_SQL["certified"], identity=identity, collection=collection.value)
-    return {row["item_id"]: row["certified"] for row in rows}
+def distrust_all(tx: Tx, reason: str) -> None:
+    """Make every item of the workspace pending, for every embedding identity; `tx` was opened with `writing=True`."""
+    tx.run(_SQL["distrust_all"], reason=reason)
 
 
-def pending_items(tx: Tx, identity: str, collection: Collection) -> set[str]:
-    """Every pending item, those that wait for their next try included."""
-    return {row["item_id"] for row in tx.rows(_SQL["pending_items"], identity=identity, collection=collection.value)}
+def expected(tx: Tx, identity: str, collection: Collection) -> dict[str, Expected]:
+    """Item → what the archive expects of its point, for every item that has or had one."""
+    rows = tx.rows(_SQL["expected"], identity=identity, collection=collection.value)
+    return {row["item_id"]: Expected(row["wanted"], row["version"], row["pending"]) for row in rows}
+
+
+def identities(tx: Tx) -> set[str]:
+    """The hashes of the embedding identities that collections of the workspace are kept for."""
+    return {row["identity"] for row in tx.rows(_SQL["identities"])}
+
+
+def waiting(tx: Tx, identity: str) -> Waiting:
+    """What is pending for an embedding identity (its hash): everything, where it is not registered."""
+    row = tx.row(_SQL["waiting"], identity=identity)
+    return Waiting(row["pending"], row["due"], row["oldest"])
 
 
 def states(tx: Tx, identity: str) -> list[CollectionState]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memory_pipeline import ledger
@@ -15,7 +15,7 @@ from memory_pipeline.review import Review, review
 from memory_pipeline.text import equality_key
 
 _SQL = load("sessions")
-_BATCH = 250  # sessions in one transaction: bounds memory, and lets progress show
+_BATCH = 250  # sessions in one transaction: bounds memory and how long others wait, and lets progress show
 _MISSING = "missing"  # the signature of a session whose directory is gone
 
 Progress = Callable[[int, int], None]
@@ -92,6 +92,12 @@ def synchronize(database: Database, root: Path, workspace: str, progress: Progre
     return report
 
 
+def were_read(database: Database, workspace: str) -> bool:
+    """Whether any session of the workspace was ever read."""
+    with database.transaction(workspace) as tx:
+        return bool(tx.row(_SQL["were_read"])["were_read"])
+
+
 def merged(stored: Sequence[Decision], reading: SessionReading) -> tuple[list[Decision], list[Fault]]:
     """The decisions of a session: those stored, which no file can change or take back, and those that are new.
 
@@ -100,17 +106,20 @@ def merged(stored: Sequence[Decision], reading: SessionReading) -> tuple[list[De
     """
     read = {decision.seq: decision for decision in reading.decisions}
     known = {decision.seq: decision for decision in stored}
-    faults = [_changed(seq) for seq in known.keys() & read.keys() if known[seq] != read[seq]]
+    # Where a line stands is not stored: only what was read tells it, to whoever finds a fault in it later.
+    placed = {seq: replace(first, line=read[seq].line) for seq, first in known.items() if seq in read}
+    faults = [_changed(first) for seq, first in placed.items() if first != read[seq]]
     lost = sorted(known.keys() - read.keys())
     # Of a ledger that could not be read, its own fault says all there is to say.
     if lost and (reading.ledger_read or not reading.faults):
         faults.append(_shorter(lost))
-    return [decision for _, decision in sorted({**read, **known}.items())], sorted(faults, key=lambda f: f.reason)
+    after = sorted({**read, **known, **placed}.items())
+    return [decision for _, decision in after], sorted(faults, key=lambda fault: fault.reason)
 
 
-def _changed(seq: int) -> Fault:
-    reason = f"decision {seq} was changed after it was read; the first reading stands: append a decision instead"
-    return Fault(0, FaultKind.DECISION_CHANGED, reason)
+def _changed(first: Decision) -> Fault:
+    reason = f"decision {first.seq} was changed after it was read; the first reading stands: append a decision instead"
+    return Fault(first.line, FaultKind.DECISION_CHANGED, reason)
 
 
 def _shorter(lost: Sequence[int]) -> Fault:

@@ -27,8 +27,8 @@ class WorkspaceStatus:
         sessions: sessions read.
         faults: what could not be used of session directories.
         certified: points known to hold what the archive wants.
-        pending: points that do not yet.
-        lag_seconds: the age of the oldest pending work; 0 when there is none.
+        pending: points that do not yet. Under an embedding identity that nothing was projected with, all of them.
+        lag_seconds: the age of the oldest pending work; 0 when there is none. It begins with the projections.
         decisions: ledger lines kept.
         effective: decisions that nothing took away.
         promoted: clarifications that stand behind a card's text.
@@ -66,10 +66,10 @@ class StoredFault:
 
 def workspace_status(tx: Tx, identity: str) -> WorkspaceStatus:
     """The state of the transaction's workspace, with projections of one embedding identity (its hash)."""
-    counted = {row["family"]: row["cards"] for row in tx.rows(_SQL["cards"])}
-    numbers = dict(tx.row(_SQL["numbers"], identity=identity))
-    numbers["lag_seconds"] = float(numbers["lag_seconds"])
-    return WorkspaceStatus(cards={family.value: counted.get(family.value, 0) for family in Family}, **numbers)
+    points = dict(tx.row(_SQL["points"], identity=identity))
+    points["lag_seconds"] = float(points["lag_seconds"])
+    sources = {name: int(number) for name, number in tx.row(_SQL["sources"]).items()}
+    return WorkspaceStatus(cards=card_counts(tx), **ledger_counts(tx), **sources, **points)
 
 
 def status(database: Database, identity: str) -> dict[str, WorkspaceStatus]:
@@ -81,6 +81,22 @@ def status(database: Database, identity: str) -> dict[str, WorkspaceStatus]:
     return found
 
 
-def faults(tx: Tx, limit: int = 1000) -> list[StoredFault]:
-    """The faults of the workspace's session directories, by session and line."""
+def card_counts(tx: Tx) -> dict[str, int]:
+    """Family → number of cards; every family is named."""
+    counted = {row["family"]: row["cards"] for row in tx.rows(_SQL["cards"])}
+    return {family.value: counted.get(family.value, 0) for family in Family}
+
+
+def ledger_counts(tx: Tx) -> dict[str, int]:
+    """What was read of session directories: the numbers of `WorkspaceStatus` that are about ledgers, by name."""
+    return dict(tx.row(_SQL["ledgers"]))
+
+
+def fault_counts(tx: Tx) -> dict[str, int]:
+    """The faults of the workspace's session directories by kind, the most frequent first."""
+    return {row["kind"]: row["faults"] for row in tx.rows(_SQL["fault_counts"])}
+
+
+def faults(tx: Tx, limit: int = 100) -> list[StoredFault]:
+    """The first faults of the workspace's session directories, by session and line."""
     return [StoredFault(**row) for row in tx.rows(_SQL["faults"], limit=limit)]

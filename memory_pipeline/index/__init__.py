@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memory_pipeline.index.base import (
+    CollectionDamaged,
     CollectionMissing,
     Hit,
     Index,
@@ -17,6 +18,7 @@ from memory_pipeline.index.base import (
 from memory_pipeline.settings import Settings
 
 __all__ = [
+    "CollectionDamaged",
     "CollectionMissing",
     "Hit",
     "Index",

@@ -11,6 +11,7 @@ from memory_pipeline.errors import IndexUnavailable
 from memory_pipeline.lexical import SparseVector
 
 __all__ = [
+    "CollectionDamaged",
     "CollectionMissing",
     "Hit",
     "Index",
@@ -34,6 +35,13 @@ def physical_name(collection: str, identity: str) -> str:
 
 class CollectionMissing(IndexUnavailable):
     """The physical collection does not exist (never filled, dropped, or its directory wiped)."""
+
+
+class CollectionDamaged(IndexUnavailable):
+    """The physical collection is there and cannot be used; nothing in it is lost for good.
+
+    Who owns it drops it and fills it again from the archive, which the audit's repair and the projection do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +126,9 @@ class StoredPoint:
 class Index(Protocol):
     """A Qdrant of some kind. Safe to use from several threads.
 
-    Every method raises IndexUnavailable when the engine cannot be reached, stays locked, or answers with anything but
-    a confirmation: the outcome of a write is then unknown, and the caller keeps it pending.
+    Every method raises IndexUnavailable when the engine cannot be reached, stays locked, has no room or no permission,
+    or answers with anything but a confirmation: the outcome of a write is then unknown, and the caller keeps it
+    pending. Where the files of a collection are to blame, it is CollectionDamaged.
     """
 
     def ensure(self, target: Target) -> None:
@@ -129,13 +138,24 @@ class Index(Protocol):
             IndexIncompatible: it exists with other vectors or another dimension.
         """
 
-    def upsert(self, target: Target, points: Sequence[Point], *, guarded: bool = True) -> frozenset[str]:
+    def check(self, target: Target) -> None:
+        """Try out what reading all points does not: that the collection is of the schema, and searched by each vector.
+
+        Raises:
+            CollectionMissing, IndexUnavailable.
+            CollectionDamaged: whatever it is, dropping the collection and filling it again mends it.
+            IndexIncompatible: it has other vectors, and is not this workspace's alone to drop.
+        """
+
+    def upsert(self, target: Target, points: Sequence[Point]) -> frozenset[str]:
         """Write points durably and say which of them the index now holds.
+
+        A stored point of a higher version is left alone. Where the archive is right all the same, since it was restored
+        from a backup, that point is deleted first.
 
         Args:
             target: where to; it must exist.
             points: distinct ids, all of the target's workspace.
-            guarded: leave alone a stored point whose version is higher than the one to write.
 
         Returns:
             the ids whose stored fingerprint is, after the write, the one that was to be written.
@@ -155,11 +175,16 @@ class Index(Protocol):
         """
 
     def scan(self, target: Target, *, batch: int = 1000) -> Iterator[StoredPoint]:
-        """Every point that the target's workspace finds there, streamed in ascending order of id (as a UUID).
+        """Every point that the target's workspace has there, streamed in ascending order of id (as a UUID).
+
+        On a server these are the points that name the workspace; embedded, all of its shard, whatever they name.
 
         Raises:
             CollectionMissing, IndexUnavailable.
         """
+
+    def identities(self, workspace: str, collection: str) -> frozenset[str]:
+        """The embedding identities that a logical collection has physical ones of, on a server for any workspace."""
 
     def drop(self, target: Target) -> None:
         """Remove what the target's workspace has in the physical collection; a missing one is no error.
@@ -167,8 +192,17 @@ class Index(Protocol):
         Afterwards the collection is missing, or empty for this workspace, until `ensure` and a write.
         """
 
+    def forget(self, workspace: str) -> None:
+        """Remove what is kept for the workspace apart from its points, and embedded whatever is left of those.
+
+        It is for somebody who has dropped every collection of the workspace and keeps others from writing to it.
+        """
+
     def live_identity(self, workspace: str) -> Mapping[str, object] | None:
-        """The settings of the embedding identity that recall uses for the workspace (`hash` among them), or None."""
+        """The settings of the embedding identity that recall uses for the workspace (`hash` among them).
+
+        None when there is no record of one, or one that says nothing: the next projection writes it anew.
+        """
 
     def activate(
         self, workspace: str, identity_hash: str, settings: Mapping[str, str | int | bool], collections: Sequence[str]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 from qdrant_edge import (
     EdgeShard,
     FieldCondition,
     Filter,
-    HasIdCondition,
     MatchAny,
     MatchValue,
     Query,
@@ -29,13 +29,32 @@ from qdrant_edge import SparseVector as EdgeSparseVector
 
 from memory_pipeline.cards import workspace_name
 from memory_pipeline.embedding.base import Vectors
-from memory_pipeline.errors import IndexUnavailable
-from memory_pipeline.index.base import CollectionMissing, Hit, Point, Search, SparseVector, StoredPoint, Target
+from memory_pipeline.errors import IndexIncompatible
+from memory_pipeline.index.base import (
+    CollectionMissing,
+    Hit,
+    Point,
+    Search,
+    SparseVector,
+    StoredPoint,
+    Target,
+    physical_name,
+)
 from memory_pipeline.index.edge_copies import Copies
-from memory_pipeline.index.edge_files import ShardFiles, engine_errors, replace_file
-from memory_pipeline.index.validation import check_points, check_searches, holds, may_replace, search_with_ties
+from memory_pipeline.index.edge_files import (
+    ShardFiles,
+    damaged,
+    engine_errors,
+    forget_workspace,
+    is_want_of_room,
+    read_file,
+    replace_file,
+    shards_in,
+)
+from memory_pipeline.index.validation import check_points, check_searches, holds, may_replace, search_with_ties, trials
 
 _IDENTITY_FILE = "identity.json"
+_SETTINGS = TypeAdapter(dict[str, Any])
 
 
 class EdgeIndex:
@@ -65,13 +84,25 @@ class EdgeIndex:
         files = self._files(target)
         with engine_errors(files.directory):
             files.workspace_directory.mkdir(parents=True, exist_ok=True)
-        with files.locked(self._lock_timeout):
-            if not files.exists():
-                files.create(target.schema)
-            files.check(target.schema)
-            files.add_keywords(target.schema)
+            with files.locked(self._lock_timeout):
+                if not files.exists():
+                    files.create(target.schema)
+                files.check(target.schema)
+                files.add_keywords(target.schema)
 
-    def upsert(self, target: Target, points: Sequence[Point], *, guarded: bool = True) -> frozenset[str]:
+    def check(self, target: Target) -> None:
+        """Open the shard in place and search it by each of its vectors. See `Index.check`.
+
+        A shard is the workspace's own: one of other vectors than its name promises is no less in need of being made
+        anew than one that does not load.
+        """
+        try:
+            with self._opened(self._checked(target)) as shard:
+                _query(shard, target, trials(target.schema))
+        except IndexIncompatible as error:
+            raise damaged(self._files(target).directory, str(error)) from error
+
+    def upsert(self, target: Target, points: Sequence[Point]) -> frozenset[str]:
         """Write points in one batch, flush, and say which of them the shard now holds. See `Index.upsert`.
 
         The lock is held from reading the stored versions to the flush, so the guard is exact.
@@ -82,22 +113,21 @@ class EdgeIndex:
         ids = [point.id for point in points]
         with self._writing(target) as shard:
             stored = _payloads(shard, ids)
-            writable = [point for point in points if not guarded or may_replace(point, stored.get(point.id))]
+            writable = [point for point in points if may_replace(point, stored.get(point.id))]
             if writable:
                 shard.update(UpdateOperation.upsert_points([_edge_point(point) for point in writable]))
             held = _payloads(shard, ids)
         return frozenset(point.id for point in points if holds(point, held.get(point.id)))
 
     def delete(self, target: Target, ids: Sequence[str]) -> None:
-        """Delete points by id, durably; absent ids and an absent shard are no error."""
+        """Delete points by id, durably, whatever they say; absent ids and an absent shard are no error."""
         if not ids:
             return
-        of_ids = Filter(must=[*_scope(target), HasIdCondition(set(ids))])
+        of_ids: list[Any] = [*ids]
         with contextlib.suppress(CollectionMissing), self._writing(target) as shard:
-            shard.update(UpdateOperation.delete_points_by_filter(of_ids))
+            shard.update(UpdateOperation.delete_points(of_ids))
             shard.flush()
-            # Reclaims the room of deleted points once they are a fifth of the shard; otherwise it returns at once.
-            shard.optimize()
+            _reclaim(shard)
 
     def search(self, target: Target, searches: Sequence[Search]) -> list[list[Hit]]:
         """Run several searches in one opening of the shard, exactly, without approximation. See `Index.search`."""
@@ -108,40 +138,53 @@ class EdgeIndex:
             return search_with_ties(searches, lambda wanted: _query(shard, target, wanted))
 
     def scan(self, target: Target, *, batch: int = 1000) -> Iterator[StoredPoint]:
-        """Every point of the workspace in ascending order of id, as it was when the scan began.
+        """Every point of the shard in ascending order of id, as it was when the scan began.
 
         It reads a private copy: a consumer may take its time without keeping writers out, and what it compares
         does not change under it. Opening the shard again for each page would cost more than one copy.
         """
-        files = self._files(target)
-        with self._copies.newest(files) if self._warm else self._copies.once(files) as shard:
-            scope = Filter(must=_scope(target))
+        with self._copied(self._files(target)) as shard:
             offset: Any = None
             while True:
-                records, offset = shard.scroll(ScrollRequest(offset, batch, scope, with_payload=True))
+                records, offset = shard.scroll(ScrollRequest(offset, batch, with_payload=True))
                 for record in records:
                     yield StoredPoint(str(record.id), record.payload or {})
                 if offset is None:
                     return
 
+    def identities(self, workspace: str, collection: str) -> frozenset[str]:
+        """The embedding identities that the workspace has a shard of the collection for."""
+        prefix, directory = physical_name(collection, ""), self._root / workspace_name(workspace)
+        with engine_errors(directory):
+            shards = shards_in(directory)
+        return frozenset(shard.removeprefix(prefix) for shard in shards if shard.startswith(prefix))
+
     def drop(self, target: Target) -> None:
         """Remove the shard, damaged or not; an absent one is no error."""
         files = self._files(target)
-        if not files.workspace_directory.is_dir():
-            return
-        with files.locked(self._lock_timeout):
-            files.drop()
+        with engine_errors(files.directory):
+            if not files.workspace_directory.is_dir():
+                return
+            with files.locked(self._lock_timeout):
+                files.drop()
+
+    def forget(self, workspace: str) -> None:
+        """Remove the workspace's directory: its identity, its locks, and shards that are no whole ones."""
+        forget_workspace(self._root, workspace_name(workspace))
 
     def live_identity(self, workspace: str) -> Mapping[str, object] | None:
-        """The settings of the identity that recall uses for the workspace (`hash` among them), or None."""
+        """The settings of the identity that recall uses for the workspace (`hash` among them), or None.
+
+        Whatever it is that a file says without naming a hash, it tells recall nothing, and is no more than a missing
+        one: recall then uses the configured identity, and the next projection makes that the live one.
+        """
         path = self._root / workspace_name(workspace) / _IDENTITY_FILE
         try:
-            settings = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
+            with engine_errors(path):
+                settings = _SETTINGS.validate_json(read_file(path) or b"")
+        except ValueError:
             return None
-        except (OSError, ValueError) as error:
-            raise IndexUnavailable(f"{path} cannot be read: activate an embedding identity again") from error
-        return dict(settings)
+        return settings if isinstance(settings.get("hash"), str) else None
 
     def activate(
         self, workspace: str, identity_hash: str, settings: Mapping[str, str | int | bool], collections: Sequence[str]
@@ -166,20 +209,32 @@ class EdgeIndex:
     @contextlib.contextmanager
     def _writing(self, target: Target) -> Iterator[EdgeShard]:
         files = self._files(target)
-        files.generation()  # fails before a lock file is made where there is no shard
-        with files.locked(self._lock_timeout):
-            files.check(target.schema)
-            with files.writing() as shard:
-                yield shard
+        with engine_errors(files.directory):
+            files.generation()  # fails before a lock file is made where there is no shard
+            with files.locked(self._lock_timeout):
+                files.check(target.schema)
+                with files.writing() as shard:
+                    yield shard
 
     def _reading(self, target: Target) -> AbstractContextManager[EdgeShard]:
+        files = self._checked(target)
+        return self._copied(files) if self._warm else self._opened(files)
+
+    def _checked(self, target: Target) -> ShardFiles:
         files = self._files(target)
-        files.check(target.schema)
-        return self._copies.newest(files) if self._warm else self._opened(files)
+        with engine_errors(files.directory):
+            files.check(target.schema)
+        return files
 
     @contextlib.contextmanager
     def _opened(self, files: ShardFiles) -> Iterator[EdgeShard]:
-        with files.locked(self._lock_timeout), files.opened() as shard:
+        with engine_errors(files.directory), files.locked(self._lock_timeout), files.opened() as shard:
+            yield shard
+
+    @contextlib.contextmanager
+    def _copied(self, files: ShardFiles) -> Iterator[EdgeShard]:
+        copied = self._copies.newest if self._warm else self._copies.once
+        with engine_errors(files.directory), copied(files) as shard:
             yield shard
 
 
@@ -205,6 +260,16 @@ def _query(shard: EdgeShard, target: Target, searches: Sequence[Search]) -> list
     ]
     answers = shard.query_batch(QueryBatchRequest(requests))
     return [[Hit(str(hit.id), hit.score, hit.payload or {}) for hit in hits] for hits in answers]
+
+
+def _reclaim(shard: EdgeShard) -> None:
+    """Reclaim the room of deleted points once they are a fifth of the shard; otherwise it returns at once."""
+    try:
+        shard.optimize()
+    except Exception as error:
+        # It writes the others anew first, and asks for room; where there is none, the points are deleted all the same.
+        if not is_want_of_room(error):
+            raise
 
 
 def _payloads(shard: EdgeShard, ids: list[str]) -> dict[str, Mapping[str, object]]:

@@ -32,7 +32,7 @@ _SECONDS_BEFORE_ABANDONED = 60.0
 class _Copy:
     directory: Path
     shard: EdgeShard
-    generation: str
+    generation: bytes
     readers: int = 0
     retired: bool = False
 

@@ -2,18 +2,19 @@
 
 Below the index directory each workspace has a directory of its own, and in it
 
-- `identity.json`: the embedding identity that recall uses;
+- `identity.json`: the embedding identity that recall uses; one that says nothing counts as none;
 - `<physical name>.lock`: held around every access to the shard;
 - `<physical name>/`: made under another name and renamed, so that it is whole or absent. In it
     - `shard/`: the engine's own files;
-    - `schema.json`: the vectors and keywords that the shard was made with;
-    - `generation`: a token that changes with every write;
+    - `schema.json`: the vectors and keywords that the shard was made with; without it the shard is no whole one;
+    - `generation`: a token that changes with every write; likewise;
     - `unflushed`: there while a writer is at work, and left behind by a killed one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 from qdrant_edge import (
     Distance,
     EdgeConfig,
@@ -39,13 +41,26 @@ from qdrant_edge import (
 
 from memory_pipeline.cards import workspace_name
 from memory_pipeline.errors import IndexIncompatible, IndexUnavailable
-from memory_pipeline.index.base import CollectionMissing, Schema, Target
+from memory_pipeline.index.base import CollectionDamaged, CollectionMissing, Schema, Target
 from memory_pipeline.index.validation import StoredVectors, check_schema
 
 _PHYSICAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,200}")
 _INCOMPATIBLE = ("Vector dimension error", "Not existing vector name", "Wrong usage of sparse vectors")
+# What a system says of files that are not what they should be. It says other things (no room, no permission, too many
+# open files, a log that somebody else holds) of files that are as they should be.
+_OF_DAMAGED_FILES = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENODEV, errno.EINVAL}
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+_NO_ROOM = "Not enough space"
+_LOCKED = "WouldBlock"
 _LOG = "wal"
 _POLL_SECONDS = 0.01
+# The engine maps files of 32 MiB that are nothing but holes, and writing into a hole for which there is no room kills
+# the process. From opening a shard to closing it, 256 points took 2 to 6 MB of a disk. A file system in memory fills
+# holes also when they are read: making a shard took 17 MB there, using it for the first time 37, growing it by two
+# segments of its log 68.
+ROOM = 128 << 20  # bytes that have to be free where a shard is made, written, or copied to
+
+_SCHEMA = TypeAdapter(Schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +132,22 @@ class ShardFiles:
 
     def exists(self) -> bool:
         """Whether there is a whole shard."""
-        return (self.directory / "generation").is_file()
+        try:
+            self.stored_schema()
+        except CollectionMissing:
+            return False
+        return True
 
-    def generation(self) -> str:
+    def generation(self) -> bytes:
         """The token of the newest state. It is replaced at once, so it may be read without the lock.
 
         Raises:
             CollectionMissing: there is no whole shard.
         """
-        try:
-            return (self.directory / "generation").read_text()
-        except (FileNotFoundError, NotADirectoryError):
-            raise self._missing() from None
+        token = read_file(self.directory / "generation")
+        if token is None:
+            raise self._missing()
+        return token
 
     def check(self, schema: Schema) -> None:
         """Check that the shard is of this schema.
@@ -140,16 +159,16 @@ class ShardFiles:
         check_schema(self.physical_name, StoredVectors.of(self.stored_schema()), schema)
 
     def stored_schema(self) -> Schema:
-        """What the shard was made with."""
-        if not self.exists():
-            raise self._missing()
+        """What the shard was made with.
+
+        Raises:
+            CollectionMissing: there is no whole shard.
+        """
+        self.generation()
         try:
-            stored = json.loads((self.directory / "schema.json").read_text())
-            return Schema(
-                tuple(stored["dense"]), tuple(stored["sparse"]), int(stored["dimension"]), tuple(stored["keywords"])
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            raise damaged(self.directory, "its schema.json cannot be read") from None
+            return _SCHEMA.validate_json(read_file(self.directory / "schema.json") or b"")
+        except ValueError:
+            raise self._missing() from None
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[EdgeShard]:
@@ -166,7 +185,13 @@ class ShardFiles:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[EdgeShard]:
-        """The shard, open for one batch: when the block ends well, it is flushed and the generation has moved."""
+        """The shard, open for one batch: when the block ends well, it is flushed and the generation has moved.
+
+        Raises:
+            CollectionMissing: there is no whole shard.
+            IndexUnavailable: it will not load, or there is no room to write.
+        """
+        check_room(self.workspace_directory)
         with self.opened() as shard:
             self._unflushed.touch()
             yield shard
@@ -179,6 +204,7 @@ class ShardFiles:
         """Make the shard and its payload indexes, for somebody who holds the lock."""
         building = self.aside("building")
         remove(building)
+        check_room(self.workspace_directory)
         with engine_errors(building):
             building.mkdir()
             _create_shard(building / "shard", schema)
@@ -199,17 +225,22 @@ class ShardFiles:
         with engine_errors(self.directory):
             _write_schema(self.directory, schema)
 
-    def copy_to(self, destination: Path) -> str:
+    def copy_to(self, destination: Path) -> bytes:
         """Copy the shard without its log, for somebody who holds the lock.
 
         Returns:
             the generation of the copy.
+
+        Raises:
+            CollectionMissing: there is no whole shard.
+            IndexUnavailable: there is no room for the copy, or a killed writer's shard will not load.
         """
         if self._unflushed.exists():
             # A writer was killed. Its files alone may be torn; loading them with their log mends them.
             with self.writing():
                 pass
         generation = self.generation()
+        check_room(destination.parent, more=_taken(self.shard))
         with engine_errors(self.directory):
             copy_tree(self.shard, destination)
         return generation
@@ -231,8 +262,29 @@ class ShardFiles:
     def _missing(self) -> CollectionMissing:
         return CollectionMissing(
             f"the index has no collection {self.physical_name} for {self.workspace_directory.name!r}: "
-            "run the projection to fill it from the archive"
+            "run `memory-pipeline project` to fill it from the archive"
         )
+
+
+def shards_in(workspace_directory: Path) -> list[str]:
+    """The physical names of a workspace's whole shards."""
+    try:
+        names = [path.name for path in workspace_directory.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [n for n in names if _PHYSICAL_NAME.fullmatch(n) and ShardFiles(workspace_directory, n).exists()]
+
+
+def forget_workspace(root: Path, workspace: str) -> None:
+    """Remove a workspace's directory. It is renamed first, so that a killed removal leaves nothing to be found by name.
+
+    Whoever waits for a lock in it opens the lock file anew with each try, and so sees that it is gone.
+    """
+    doomed = root / f".{workspace}.forgotten"  # no workspace may be called so
+    remove(doomed)
+    with engine_errors(doomed), contextlib.suppress(FileNotFoundError):
+        (root / workspace).replace(doomed)
+    remove(doomed)
 
 
 @contextlib.contextmanager
@@ -252,11 +304,14 @@ def engine_errors(directory: Path) -> Iterator[None]:
 
     The engine raises bare `Exception`, and panics on damaged files with an exception that is none and has no importable
     name. Errors of any other class are somebody's mistake, and pass.
+
+    Args:
+        directory: what the message names when the error does not name a file itself.
     """
     try:
         yield
     except OSError as error:
-        raise IndexUnavailable(f"cannot use {directory}: {error.strerror or error}") from error
+        raise _unusable(error.filename or directory, error.strerror or str(error)) from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":
             raise damaged(directory, f"the engine gave up: {error}") from error
@@ -265,18 +320,62 @@ def engine_errors(directory: Path) -> Iterator[None]:
         raise _translated(directory, str(error)) from error
 
 
-def damaged(directory: Path, reason: str) -> IndexUnavailable:
-    """The error for a shard that cannot be used; nothing in it is lost for good."""
-    return IndexUnavailable(
-        f"the shard in {directory} cannot be used ({reason}); if its files are damaged, drop it: "
-        "it is rebuilt from the archive"
+def damaged(directory: Path, reason: str) -> CollectionDamaged:
+    """The error for a shard whose files cannot be used; nothing in it is lost for good."""
+    return CollectionDamaged(
+        f"the shard in {directory} is damaged ({reason}): `memory-pipeline audit --repair` drops it, and "
+        "`memory-pipeline project` then makes it anew from the archive"
     )
+
+
+def _unusable(path: str | Path, reason: str) -> IndexUnavailable:
+    return IndexUnavailable(f"cannot use {path}: {reason}; try again once that is mended, nothing is lost")
 
 
 def _translated(directory: Path, message: str) -> Exception:
     if any(sign in message for sign in _INCOMPATIBLE):
         return IndexIncompatible(f"{directory.parent.name}: {message}")
-    return damaged(directory, message)
+    said = _SYSTEM_ERROR.search(message)
+    blameless = int(said[1]) not in _OF_DAMAGED_FILES if said else _NO_ROOM in message or _LOCKED in message
+    return _unusable(directory, message) if blameless else damaged(directory, message)
+
+
+def is_want_of_room(error: Exception) -> bool:
+    """Whether the engine refused to begin something for which it found no room."""
+    return _NO_ROOM in str(error)
+
+
+def check_room(directory: Path, *, more: int = 0) -> None:
+    """Check that the engine's files can grow, since it would be no error if they could not, but the process's end.
+
+    Args:
+        directory: where.
+        more: bytes to be written there, apart from what the engine needs.
+
+    Raises:
+        IndexUnavailable: naming how much is needed, and where.
+    """
+    with engine_errors(directory):
+        free = shutil.disk_usage(directory).free
+    needed = ROOM + more
+    if free < needed:
+        raise IndexUnavailable(
+            f"{directory} has {free >> 20} MiB of room, and a shard of the index needs {needed >> 20} MiB there: "
+            "make room, and try again"
+        )
+
+
+def _taken(directory: Path) -> int:
+    """The bytes on disk of everything below, holes left out."""
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+
+
+def read_file(path: Path) -> bytes | None:
+    """What a small file holds; None where there is no file."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
 
 
 def copy_tree(source: Path, destination: Path) -> None:
@@ -323,7 +422,7 @@ def replace_file(path: Path, text: str, *, sync: bool = False) -> None:
     """Replace a file at once: whoever reads sees the old text or the new.
 
     Args:
-        path: the file.
+        path: the file. A directory in its place is removed.
         text: all of its new text.
         sync: whether it also has to survive a power failure.
     """
@@ -334,6 +433,8 @@ def replace_file(path: Path, text: str, *, sync: bool = False) -> None:
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
+        if path.is_dir():
+            remove(path)
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)

@@ -95,6 +95,7 @@ class QdrantServerIndex:
             reraise=True,
         )
         self._checked: set[tuple[str, Schema]] = set()
+        self._identities: dict[str, Mapping[str, object]] = {}
         self._version_checked = False
         self._guard = threading.Lock()
 
@@ -119,18 +120,22 @@ class QdrantServerIndex:
             if field not in info.payload_schema:
                 self._confirmed(name, self._client.create_payload_index, name, field, index, wait=True)
 
-    def upsert(self, target: Target, points: Sequence[Point], *, guarded: bool = True) -> frozenset[str]:
+    def check(self, target: Target) -> None:
+        """Check that the collection is of the schema; its files are the server's business. See `Index.check`."""
+        self._check_schema(target)
+
+    def upsert(self, target: Target, points: Sequence[Point]) -> frozenset[str]:
         """Write points and ask back which of them the collection holds. See `Index.upsert`.
 
         The guard is one filter for a whole request, hence a request for each version (and for each 200 points). The
-        server does not say which points it left alone, hence the question afterwards. Whether guarded or not, a point
-        of another workspace is never replaced.
+        server does not say which points it left alone, hence the question afterwards. A point of another workspace is
+        never replaced.
         """
         check_points(target, points)
         if not points:
             return frozenset()
         self._check_once(target)
-        for version, group in _by_version(points, guarded=guarded):
+        for version, group in _by_version(points):
             for chunk in _chunks(group):
                 self._write(target, chunk, _replaceable(target, version))
         held = self._payloads(target, [point.id for point in points])
@@ -163,12 +168,23 @@ class QdrantServerIndex:
             if offset is None:
                 return
 
+    def identities(self, workspace: str, collection: str) -> frozenset[str]:
+        """The embedding identities that there is a physical collection for, whoever has points in it."""
+        workspace_name(workspace)
+        prefix = physical_name(collection, "")
+        names = [found.name for found in self._call(None, self._client.get_collections).collections]
+        return frozenset(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+
     def drop(self, target: Target) -> None:
         """Delete the workspace's points; the collection stays.
 
         Removing it when it is empty would race with another workspace that begins to fill it.
         """
         self._delete(target, [])
+
+    def forget(self, workspace: str) -> None:
+        """Nothing is kept for a workspace but its points: collections and aliases are shared."""
+        workspace_name(workspace)
 
     def live_identity(self, workspace: str) -> Mapping[str, object] | None:
         """The settings of the identity that the aliases point to (`hash` among them), or None.
@@ -177,10 +193,8 @@ class QdrantServerIndex:
         """
         workspace_name(workspace)
         for alias, name in sorted(self._aliases().items()):
-            if name.startswith(physical_name(alias, "")):
-                metadata = self._call(name, self._client.get_collection, name).config.metadata or {}
-                if isinstance(settings := metadata.get(_IDENTITY), dict):
-                    return settings
+            if name.startswith(physical_name(alias, "")) and (settings := self._identity_of(name)):
+                return settings
         return None
 
     def activate(
@@ -210,6 +224,15 @@ class QdrantServerIndex:
     def _aliases(self) -> dict[str, str]:
         aliases = self._call(None, self._client.get_aliases).aliases
         return {alias.alias_name: alias.collection_name for alias in aliases}
+
+    def _identity_of(self, name: str) -> Mapping[str, object] | None:
+        """The identity that a collection says it is of; once known, it is asked no more, since it stays for life."""
+        if name not in self._identities:
+            metadata = self._call(name, self._client.get_collection, name).config.metadata or {}
+            if not isinstance(settings := metadata.get(_IDENTITY), dict):
+                return None
+            self._identities[name] = settings
+        return self._identities[name]
 
     def _check_once(self, target: Target) -> None:
         """Check the collection when it is first used; a server says little when vectors do not fit."""
@@ -375,15 +398,13 @@ def _scope(target: Target) -> list[Any]:
     return [models.FieldCondition(key="workspace", match=models.MatchValue(value=workspace))]
 
 
-def _replaceable(target: Target, version: int | None) -> models.Filter:
-    """Which stored points a write may replace: the workspace's own, and with a version those that are not newer."""
-    newer = [] if version is None else [models.FieldCondition(key="version", range=models.Range(gt=version))]
-    return models.Filter(must=_scope(target), must_not=[*newer])
+def _replaceable(target: Target, version: int) -> models.Filter:
+    """Which stored points a write may replace: the workspace's own that are not newer."""
+    newer = models.FieldCondition(key="version", range=models.Range(gt=version))
+    return models.Filter(must=_scope(target), must_not=[newer])
 
 
-def _by_version(points: Sequence[Point], *, guarded: bool) -> Iterable[tuple[int | None, list[Point]]]:
-    if not guarded:
-        return [(None, list(points))]
+def _by_version(points: Sequence[Point]) -> Iterable[tuple[int, list[Point]]]:
     groups: defaultdict[Any, list[Point]] = defaultdict(list)
     for point in points:
         groups[point.payload["version"]].append(point)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from memory_pipeline.errors import IndexIncompatible
 from memory_pipeline.index.base import Hit, Point, Schema, Search, SparseVector, Target
 
@@ -73,6 +75,13 @@ def check_searches(target: Target, searches: Sequence[Search]) -> None:
             _check_sparse(target, search.using)
         else:
             _check_dense(target, search.using, search.vector.shape)
+
+
+def trials(schema: Schema) -> list[Search]:
+    """One search by each vector, which whatever holds points of the schema can answer."""
+    dense = np.ones(schema.dimension, dtype=np.float32)
+    words = SparseVector((0,), (1.0,))
+    return [Search(name, dense, 1) for name in schema.dense] + [Search(name, words, 1) for name in schema.sparse]
 
 
 def holds(point: Point, payload: Mapping[str, object] | None) -> bool:

@@ -52,25 +52,18 @@ class Completeness:
 
 
 def backlog(runtime: Runtime, workspace: str) -> Backlog:
-    """The pending work of a workspace, in one transaction.
+    """The pending work of a workspace, in one transaction that changes nothing.
 
-    The configured embedding identity is registered first, so that a change of the model becomes pending work too.
+    After a change of the model everything is pending, also before the new embedding identity is registered.
 
     Raises:
         UnknownWorkspace, ArchiveUnavailable.
     """
     identity = runtime.identity.hash
     with runtime.database.transaction(workspace) as tx:
-        projections.register(tx, runtime.identity)
-        states = [state for state in projections.states(tx, identity) if state.pending]
-        if not states:
-            return Backlog()
-        return Backlog(
-            pending=sum(state.pending for state in states),
-            due=any(projections.pending(tx, identity, state.collection, 1) for state in states),
-            oldest=min((state.oldest_pending for state in states if state.oldest_pending), default=None),
-            reasons=projections.reasons(tx, identity),
-        )
+        waiting = projections.waiting(tx, identity)
+        reasons = projections.reasons(tx, identity) if waiting.pending else {}
+    return Backlog(waiting.pending, waiting.due, waiting.oldest, reasons)
 
 
 def completeness(backlogs: Mapping[str, Backlog], *, target: float, now: datetime) -> Completeness:

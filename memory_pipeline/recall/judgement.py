@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import lookup
 from memory_pipeline.cards import Collection
-from memory_pipeline.recall.fusion import TEXT_WEIGHTS, VERBATIM_BEHIND, VERBATIM_SOLVED, WEIGHTS, ranked
+from memory_pipeline.recall.fusion import SHARES, TEXT_WEIGHTS, VERBATIM_BEHIND, VERBATIM_SOLVED, WEIGHTS, Group, ranked
 from memory_pipeline.recall.signals import cards_behind
 from memory_pipeline.recall.verify import compared, inspected
 
@@ -46,12 +46,12 @@ def judged(tx: Tx, request: Request, found: Found) -> Judgement:
 
 def judged_text(tx: Tx, request: Request) -> Judgement:
     """What PostgreSQL finds by words alone, in one ranking, since one function measured cards of all families."""
-    matches = {match.card_id: match.rank for match in lookup.by_text(tx, request.question, request.families)}
+    matches = lookup.by_text(tx, request.question, request.families)
     known = lookup.questions(tx, (), request.text_key)
     behind = {card for question in known for card in question.card_ids}
     admitted = _admitted(request, _candidates(tx, request, matches.keys() | behind).values())
     values = {card: rank for card, rank in matches.items() if card in admitted}
-    return Judgement(ranked([({"text": values}, TEXT_WEIGHTS)], _verbatim(admitted, known)), {})
+    return Judgement(ranked([Group({"text": values}, TEXT_WEIGHTS)], _verbatim(admitted, known)), {})
 
 
 def _reached(findings: Findings, known: Iterable[KnownQuestion]) -> set[str]:
@@ -77,16 +77,14 @@ def _admitted(request: Request, candidates: Iterable[Candidate]) -> dict[str, Ca
     }
 
 
-def _groups(
-    findings: Findings, known: Iterable[KnownQuestion], admitted: Mapping[str, Candidate]
-) -> list[tuple[Mapping[str, Mapping[str, float]], Mapping[str, float]]]:
+def _groups(findings: Findings, known: Iterable[KnownQuestion], admitted: Mapping[str, Candidate]) -> list[Group]:
     cards_of = {question.question_id: question.card_ids for question in known}
     signals: dict[Collection, dict[str, Mapping[str, float]]] = {collection: {} for collection in _OF_CARDS}
     for signal, values in findings.values.items():
         of_cards = cards_behind(values, cards_of) if signal.searched is Collection.QUESTIONS else values
         shown = {card: value for card, value in of_cards.items() if card in admitted}
         signals[signal.ranks][signal.name] = shown
-    return [(signals[collection], WEIGHTS[collection]) for collection in _OF_CARDS]
+    return [Group(signals[collection], WEIGHTS[collection], SHARES[collection]) for collection in _OF_CARDS]
 
 
 def _verbatim(admitted: Mapping[str, Candidate], known: Iterable[KnownQuestion]) -> dict[str, float]:

@@ -56,8 +56,8 @@ class RecallHit:
         context: what that session had clarified.
         tables: the tables that the card depends on, sorted.
         sessions: in how many distinct sessions reviewers confirmed it.
-        score: how well it fits, falling from hit to hit: up to 1 for a card that every signal ranks first, and above
-            that when the very question is known. 0 for a card that came along by a link.
+        score: how well it fits, falling from hit to hit: up to 1 for a card that every signal ranks first (0.9 for a
+            solved question), and above that when the very question is known. 0 for a card that came along by a link.
         signals: what each signal measured: cosine similarity or BM25 (see `memory_pipeline.recall.signals`).
         version: counts the changes of the card's content.
         concepts: the names of the concepts that it belongs to.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -40,7 +39,6 @@ class Recall:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._owned: Runtime | None = None
-        self._opening = threading.Lock()
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None) -> Self:
@@ -120,19 +118,19 @@ class Recall:
         self.close()
 
     def _by_index(self, request: Request) -> RecallResult:
-        # The snapshot is taken after the index was asked: a card that was deleted meanwhile is not shown, and no
-        # transaction is open while a model loads.
+        # Each round takes its snapshot after the index was asked: a card that was deleted meanwhile is not shown, and
+        # no transaction is open while a model loads or the index searches.
         finder = self._finder(request)
-        found = finder.find(depth := max(_DEPTH, 2 * request.limit))
-        with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
-            pending = self._pending(tx, found.missing)
-            judgement = judged(tx, request, found)
-            while len(judgement.cards) < request.limit and not found.exhausted:
-                deeper = finder.find(depth := 2 * depth)
-                if deeper.points == found.points:
-                    break  # whatever it returns, it has nothing new to say
-                found, judgement = deeper, judged(tx, request, deeper)
-            return _answer(tx, request, judgement, pending)
+        depth, points = max(_DEPTH, 2 * request.limit), -1
+        while True:
+            found = finder.find(depth)
+            last = found.exhausted or found.points == points  # whatever it returns, it has nothing new to say
+            with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
+                pending = self._pending(tx, found.missing)
+                judgement = judged(tx, request, found)
+                if last or len(judgement.cards) >= request.limit:
+                    return _answer(tx, request, judgement, pending)
+            depth, points = 2 * depth, found.points
 
     def _by_text(self, request: Request) -> RecallResult:
         with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
@@ -140,15 +138,12 @@ class Recall:
             return _answer(tx, request, judged_text(tx, request), pending, degraded=True)
 
     def _finder(self, request: Request) -> Finder:
-        with self._opening:  # a property that opens a service is not safe by itself
-            database = self._runtime.database
-        with database.transaction(request.workspace) as tx:
+        with self._runtime.database.transaction(request.workspace) as tx:
             language = cards.language(tx)
-        with self._opening:
-            index, embedder = self._runtime.index, self._runtime.embedder
-        _check_identity(request.workspace, index.live_identity(request.workspace), self._runtime.identity)
-        asked = vectors_of(request.question, embedder, Lexicon(language))
-        return Finder(index, self._runtime.identity, request, asked)
+        index, identity = self._runtime.index, self._runtime.identity
+        _check_identity(request.workspace, index.live_identity(request.workspace), identity)
+        asked = vectors_of(request.question, self._runtime.embedder, Lexicon(language))
+        return Finder(index, identity, request, asked)
 
     def _pending(self, tx: Tx, missing: Iterable[Collection]) -> int:
         state = lookup.propagation(tx, self._runtime.identity.hash, missing)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from memory_pipeline.cards import Collection
 from memory_pipeline.embedding.base import Embedder, Role, Vectors
-from memory_pipeline.index.base import Search, SparseVector
-from memory_pipeline.lexical import Lexicon
+from memory_pipeline.index.base import Search
+from memory_pipeline.lexical import Lexicon, SparseVector
 from memory_pipeline.points import lexical_name, shape
 
 
@@ -59,13 +59,12 @@ class Asked:
     question: Vectors
     shape: Vectors
     words: SparseVector
-    shape_words: SparseVector
 
     def vector(self, signal: Signal) -> Vectors | SparseVector:
         """What a signal compares."""
-        if signal.text == _SHAPE:
-            return self.shape_words if signal.lexical else self.shape
-        return self.words if signal.lexical else self.question
+        if signal.lexical:
+            return self.words
+        return self.shape if signal.text == _SHAPE else self.question
 
 
 def vectors_of(question: str, embedder: Embedder, lexicon: Lexicon) -> Asked:
@@ -76,7 +75,7 @@ def vectors_of(question: str, embedder: Embedder, lexicon: Lexicon) -> Asked:
     """
     masked = shape(question)
     dense = embedder.embed(list(dict.fromkeys((question, masked))), Role.QUERY)
-    return Asked(dense[0], dense[-1], lexicon.query(question), lexicon.query(masked))
+    return Asked(dense[0], dense[-1], lexicon.query(question))
 
 
 def cards_behind(questions: Mapping[str, float], cards_of: Mapping[str, Iterable[str]]) -> dict[str, float]:

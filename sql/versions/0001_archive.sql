@@ -90,6 +90,23 @@ CREATE TABLE card_number (
     PRIMARY KEY (workspace, prefix)
 );
 
+-- How texts are searched and compared by administrators: without case, accents, and differences of spelling that Unicode
+-- knows of. In upper case first, since a Greek sigma has two small letters. Signs that carry a meaning of their own, as
+-- the vowels of Indian scripts do, are kept.
+CREATE FUNCTION folded(original text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN regexp_replace(
+    lower(upper(normalize(original, NFKD))),
+    '[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]',
+    '', 'g');
+
+CREATE FUNCTION all_folded(originals text[]) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN ARRAY(SELECT folded(original) FROM unnest(originals) AS original);
+
+-- The texts, each ended by a unit separator, so that none runs over into the next. array_to_string is only not immutable
+-- because of types that are no text.
+CREATE FUNCTION separated(texts text[]) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN array_to_string(texts, E'\x1f') || E'\x1f';
+
 CREATE TABLE card (
     workspace    text NOT NULL REFERENCES workspace ON DELETE CASCADE,
     card_id      text NOT NULL,
@@ -113,6 +130,10 @@ CREATE TABLE card (
     created_at   timestamptz NOT NULL DEFAULT now(),
     updated_at   timestamptz NOT NULL DEFAULT now(),
     updated_by   text NOT NULL,
+    -- What lists search, the title first:
+    search_text  text NOT NULL GENERATED ALWAYS AS (folded(separated(
+        ARRAY[subject || question, card_id, detail, rationale, sql, context] || concepts))) STORED,
+    concept_keys text[] NOT NULL GENERATED ALWAYS AS (all_folded(concepts)) STORED,
     PRIMARY KEY (workspace, card_id)
 );
 CREATE INDEX card_text ON card (workspace, text_key);
@@ -215,12 +236,15 @@ CREATE TABLE admin_edit (
     principal     text NOT NULL,
     submitted_at  timestamptz NOT NULL DEFAULT now(),
     operation     text NOT NULL,
+    card_id       text,                                 -- which card; of a merge, the one that is kept
+    merged_id     text,                                 -- of a merge, the other
     content       jsonb,                                -- dropped once it is applied
     state         text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'applied', 'refused')),
     reason        text,
     finished_at   timestamptz,
     PRIMARY KEY (workspace, edit_id)
 );
+CREATE INDEX admin_edit_waiting ON admin_edit (workspace, edit_id) WHERE state = 'waiting';
 
 -- Row-level security is enabled but not forced: forced, the owner's own backfills would change no row and say nothing.
 DO $$
@@ -263,9 +287,27 @@ RETURNS void LANGUAGE sql AS $$
 $$;
 
 CREATE FUNCTION remove_point(of_workspace text, of_collection text, item text) RETURNS void LANGUAGE sql AS $$
+    -- By every column of the key: without the identities, all projections of the workspace would be looked through.
     UPDATE projection
     SET wanted = NULL, wanted_at = clock_timestamp(), pending = true, attempts = 0, next_try = NULL, reason = NULL
     WHERE workspace = of_workspace AND collection = of_collection AND item_id = item
+        AND identity = ANY(ARRAY(SELECT i.identity FROM embedding_identity i WHERE i.workspace = of_workspace))
+$$;
+
+-- The points that do not hold yet what the archive wants. A workspace that keeps no projections for the identity wants
+-- one for everything, from now on.
+CREATE FUNCTION pending_points(of_workspace text, of_identity text)
+RETURNS TABLE (wanted_at timestamptz, next_try timestamptz) LANGUAGE sql STABLE AS $$
+    SELECT p.wanted_at, p.next_try
+    FROM projection p
+    WHERE p.workspace = of_workspace AND p.identity = of_identity AND p.pending
+    UNION ALL
+    SELECT now(), NULL
+    FROM (
+        SELECT card_id FROM card WHERE workspace = of_workspace
+        UNION ALL
+        SELECT question_id FROM question WHERE workspace = of_workspace) AS everything
+    WHERE NOT EXISTS (SELECT FROM embedding_identity WHERE workspace = of_workspace AND identity = of_identity)
 $$;
 
 CREATE FUNCTION card_point() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -310,3 +352,18 @@ END $$;
 
 CREATE TRIGGER fill_identity AFTER INSERT ON embedding_identity
     FOR EACH ROW EXECUTE FUNCTION fill_identity();
+
+-- The runtime role cannot delete from workspace, which row security does not guard. This removes the one workspace that
+-- its transaction names, with all that the archive holds of it; the migration lets nobody else call it.
+CREATE FUNCTION remove_workspace() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    named CONSTANT text := current_setting('memory.workspace', true);
+BEGIN
+    -- First what each deleted card and question would otherwise change: its projections, and its sources.
+    DELETE FROM embedding_identity WHERE workspace = named;
+    DELETE FROM card_source WHERE workspace = named;
+    DELETE FROM workspace WHERE workspace = named;
+    RETURN FOUND;
+END $$;
+REVOKE ALL ON FUNCTION remove_workspace() FROM PUBLIC;

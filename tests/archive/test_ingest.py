@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from memory_pipeline import ledger
 from memory_pipeline.archive import workspaces
-from memory_pipeline.archive.ingest import ingest, workspaces_to_ingest
+from memory_pipeline.archive.ingest import ingest, vanished, workspaces_to_ingest
 from memory_pipeline.archive.status import status
-from memory_pipeline.errors import SessionsUnavailable
+from memory_pipeline.errors import InvalidSettings, SessionsUnavailable
 from memory_pipeline.runtime import Runtime
 from tests.builders import WORKSPACE, a_session
 from tests.conftest import drop_database, make_database, settings_of
-
-DATA = Path(os.environ.get("MEMORY_TEST_DATA") or Path(__file__).parents[3] / "shared" / "data") / "bird"
 
 INGEST_IN_A_PROCESS_OF_ITS_OWN = """
 import json, sys
@@ -53,11 +50,30 @@ class TestRoot:
 
 class TestWorkspace:
     @pytest.mark.parametrize(
-        ("language", "expected"), [("english", "english"), (None, "italian"), ("klingon", "italian")]
+        ("language", "expected"),
+        [("english", "english"), (None, "italian"), ("klingon", "italian"), ("English", "english")],
     )
     def test_speaks_the_language_that_its_first_session_names(self, archive, language, expected):
         archive.given(language=language)
         assert archive.column("SELECT language FROM workspace") == [expected]
+
+    def test_a_language_that_is_not_supported_is_a_fault_of_a_session_that_is_used_all_the_same(self, archive):
+        archive.given(language="klingon")
+        assert archive.faults() == [("session-1", "language_unsupported")]
+        assert archive.card_ids() == ["mem-0001"]
+
+    def test_is_not_made_with_a_language_that_is_not_supported(self, archive):
+        with pytest.raises(InvalidSettings, match=r"klingon.*italian"):
+            workspaces.make(archive.database, WORKSPACE, language="klingon", principal="tester")
+        assert workspaces.names(archive.database) == []
+
+    def test_that_is_on_disk_no_more_is_named_and_keeps_what_it_has(self, archive):
+        archive.given()
+        workspaces.make(archive.database, "by-hand", language="italian", principal="tester")
+        a_session(archive.root, workspace="ward")
+        shutil.rmtree(archive.root / WORKSPACE)
+        assert vanished(archive.database, workspaces_to_ingest(archive.root)) == (WORKSPACE,)
+        assert archive.card_ids() == ["mem-0001"]
 
     def test_keeps_the_language_that_it_was_made_with(self, archive):
         archive.given(language="english")
@@ -75,11 +91,11 @@ class TestWorkspace:
 
 
 @pytest.fixture(scope="module")
-def ingested(postgres, superuser, migrated_template, tmp_path_factory):
+def ingested(bird, postgres, superuser, migrated_template, tmp_path_factory):
     """The real sessions, taken in once for all tests of this module."""
     name = make_database(superuser, owner="memory_owner", template=migrated_template)
     settings = settings_of(postgres, name, tmp_path_factory.mktemp("real"))
-    with Runtime(settings.model_copy(update={"sessions_root": DATA / "sessions"})) as runtime:
+    with Runtime(settings.model_copy(update={"sessions_root": bird / "sessions"})) as runtime:
         ingest_all(runtime)
         yield runtime
     drop_database(superuser, name)
@@ -90,10 +106,9 @@ def ingest_all(runtime):
     return [ingest(runtime.database, name, runtime.settings, runtime.identity) for name in names]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=f"no real sessions in {DATA}: set MEMORY_TEST_DATA")
 class TestRealSessions:
-    def test_give_exactly_the_expected_numbers(self, ingested):
-        expected = json.loads((DATA / "expected.json").read_text())
+    def test_give_exactly_the_expected_numbers(self, bird, ingested):
+        expected = json.loads((bird / "expected.json").read_text())
         found = {name: one.as_json() for name, one in status(ingested.database, ingested.identity.hash).items()}
         for one in found.values():
             one["concept_cards"], one["solved_cards"] = one["cards"]["concept"], one["cards"]["solved_question"]

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 from sqlalchemy import event
 
-from memory_pipeline.archive import cards, workspaces
+from memory_pipeline.archive import cards, intake, workspaces
 from memory_pipeline.archive.intake import LEDGER_DIFFERS, SOURCES_WITHDRAWN, intake_concepts
 from memory_pipeline.archive.sessions import synchronize
 from memory_pipeline.cards import CardContent, Dependency, Family
@@ -319,6 +319,30 @@ class TestAdministratorsWin:
         intake.join()
         assert (archive.card()["subject"], archive.card()["flags"]) == ("edited", [LEDGER_DIFFERS])
 
+    def test_an_edit_that_differs_is_flagged_though_no_ledger_changed(self, archive):
+        given(archive, clarified(1), promoted(2, 1))
+        archive.edited("mem-0001", detail="as the board decided")
+        assert archive.ingest().concepts.flagged == 1
+        assert (archive.card()["detail"], archive.card()["flags"]) == ("as the board decided", [LEDGER_DIFFERS])
+        assert not archive.ingest().concepts
+
+    def test_the_flag_goes_when_the_edit_comes_to_say_the_same(self, archive):
+        given(archive, clarified(1), promoted(2, 1))
+        archive.edited("mem-0001", detail="as the board decided")
+        archive.ingest()
+        archive.edited("mem-0001", detail=TEXT["detail"])
+        archive.ingest()
+        assert archive.card()["flags"] == []
+
+    def test_edited_cards_are_compared_without_a_question_for_each(self, archive):
+        def edited(number: int) -> int:
+            for index in range(number):
+                given(archive, clarified(1, f"subject {index}"), promoted(2, 1), session=f"s{index}")
+            archive.change("UPDATE card SET edited = true")
+            return statements(archive)
+
+        assert edited(2) == edited(20)
+
 
 class TestDeletion:
     @pytest.fixture(autouse=True)
@@ -426,6 +450,56 @@ def test_a_card_confirmed_in_two_databases_shows_the_earlier_one_and_is_left_alo
     given(archive, clarified(5), promoted(6, 5), session="two", database="elsewhere")
     assert (archive.card()["database"], archive.card()["version"]) == ("clinic_dwh", 1)
     assert not archive.ingest().concepts
+
+
+def test_a_card_confirmed_in_two_databases_is_not_read_again_at_each_intake(archive, monkeypatch):
+    given(archive, clarified(1), promoted(2, 1), session="one")
+    given(archive, clarified(5), promoted(6, 5), session="two", database="elsewhere")
+    read: list[str] = []
+    full_rows = cards.full_rows
+    monkeypatch.setattr(cards, "full_rows", lambda tx, ids: read.extend(ids) or full_rows(tx, ids))
+    archive.ingest()
+    assert read == []
+
+
+class TestBatches:
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch):
+        monkeypatch.setattr(intake, "_BATCH", 2)
+
+    def test_give_the_cards_that_one_transaction_gives(self, archive, monkeypatch):
+        whole = Archive(archive.runtime, "whole")
+        for each, size in ((archive, 2), (whole, 250)):
+            monkeypatch.setattr(intake, "_BATCH", size)
+            for ending in ([], [retracted(5, 1)]):
+                for number in range(7):
+                    texts = (clarified(1, f"subject {number % 3}"), clarified(2, f"Subject {number % 2}"))
+                    each.session(*texts, promoted(3, 1), promoted(4, 2), *ending, session=f"s{number}", sql=None)
+                each.ingest()
+            assert not each.ingest().concepts
+        assert content(archive) == content(whole)
+        assert len(content(archive)) == 2
+
+    def test_make_cards_in_the_order_of_their_sources_and_change_none_again(self, archive):
+        for number in range(5):
+            moment = MORNING + timedelta(days=number)
+            archive.session(clarified(1, f"subject {number}", ts=moment), promoted(2, 1), session=f"s{number}")
+        archive.ingest()
+        made = archive.rows("SELECT subject, version FROM card WHERE family = 'concept' ORDER BY card_id")
+        assert [tuple(row.values()) for row in made] == [(f"subject {number}", 1) for number in range(5)]
+
+    def test_are_transactions_between_which_others_write_and_progress_is_told(self, archive):
+        for number in range(5):
+            archive.session(clarified(1, f"subject {number}"), promoted(2, 1), session=f"s{number}", sql=None)
+        workspaces.make(archive.database, WORKSPACE, language="italian", principal="tester")
+        synchronize(archive.database, archive.root, WORKSPACE)
+        seen = []
+
+        def told(done, total):
+            seen.append((done, total, len(archive.card_ids())))
+
+        intake_concepts(archive.database, WORKSPACE, principal="tester", progress=told)
+        assert seen == [(2, 5, 2), (4, 5, 4), (5, 5, 5)]
 
 
 def test_an_intake_asks_no_question_for_each_card(archive):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from memory_pipeline.archive import cards
+from memory_pipeline.archive import cards, intake
 from memory_pipeline.archive.intake import LEDGER_DIFFERS, SOURCES_WITHDRAWN, SQL_UNPARSED
 from memory_pipeline.cards import Dependency
+from memory_pipeline.sql_dependencies import sql_dependencies
 from tests.builders import QUESTION, SQL, WORKSPACE, approved, clarified, retracted, rewritten
 
 
@@ -228,3 +229,37 @@ class TestUnparsed:
     def test_sql_without_tables_is_parsed_all_the_same(self, archive):
         given(archive, approved(1), sql="SELECT 1")
         assert archive.card("sq-0001")["flags"] == []
+
+    def test_sql_that_is_too_long_to_be_parsed_is_kept_and_flagged(self, archive):
+        sql = "SELECT 1 FROM patients WHERE " + " OR ".join(["a = 1"] * 6_000)
+        given(archive, approved(1), sql=sql)
+        assert content(archive).sql == sql
+        assert archive.card("sq-0001")["flags"] == [SQL_UNPARSED]
+
+
+class TestBatches:
+    def test_are_parsed_while_others_write(self, archive, monkeypatch):
+        free = []
+
+        def observed(*args, **kwargs):
+            query = "SELECT pg_try_advisory_xact_lock(hashtextextended('writer of ' || :workspace, 0))"
+            free.extend(archive.column(query))
+            return sql_dependencies(*args, **kwargs)
+
+        monkeypatch.setattr(intake, "sql_dependencies", observed)
+        given(archive, approved(1), sql="SELECT parsed FROM while_others_write")
+        given(archive, approved(1), sql="SELECT parsed FROM while_others_write_again")
+        assert free == [True, True]
+
+    def test_give_what_one_transaction_gives(self, archive, monkeypatch):
+        monkeypatch.setattr(intake, "_BATCH", 2)
+        for sql in ("SELECT 1", "SELECT 2"):
+            for number in range(5):
+                archive.session(approved(1), session=f"s{number}", sql=sql)
+            archive.ingest()
+            assert set(archive.column("SELECT sql FROM card")) == {sql}
+        assert len(solved(archive)) == 5
+        for number in range(5):
+            archive.session(approved(1), retracted(2, 1), session=f"s{number}")
+        archive.ingest()
+        assert solved(archive) == []

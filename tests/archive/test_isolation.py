@@ -106,7 +106,8 @@ def copy_a_row(connection, owner, table):
     columns = [
         name
         for (name,) in owner.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND attidentity = ''",
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND attidentity = '' "
+            "AND attgenerated = ''",
             [table],
         )
     ]

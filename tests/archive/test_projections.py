@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from memory_pipeline.archive import cards, projections
-from memory_pipeline.archive.projections import Wanted
+from memory_pipeline.archive.projections import Expected, Waiting, Wanted
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.points import card_fingerprint
 from tests.builders import WORKSPACE, clarified, promoted
@@ -43,6 +43,16 @@ def pending(archive, collection=CARDS) -> list[Wanted]:
 def certify(archive, held: dict[str, str], **others) -> int:
     with archive.database.transaction(WORKSPACE) as tx:
         return projections.certify(tx, archive.identity, CARDS, held, **others)
+
+
+def expected(archive, collection=CARDS) -> dict[str, Expected]:
+    with archive.database.transaction(WORKSPACE) as tx:
+        return projections.expected(tx, archive.identity, collection)
+
+
+def waiting(archive, identity: str | None = None) -> Waiting:
+    with archive.database.transaction(WORKSPACE) as tx:
+        return projections.waiting(tx, identity or archive.identity)
 
 
 def defer(archive, reason="too long") -> int:
@@ -95,6 +105,19 @@ class TestWanted:
             archive.given(clarified(1, str(number)), promoted(2, 1), session=f"session-{number}", sql=None)
         update(archive, OTHER)
         assert [wanted.item_id for wanted in pending(archive)] == ["mem-0002", "mem-0003", "mem-0004", "mem-0001"]
+
+
+def test_a_point_that_is_to_be_removed_is_found_by_the_whole_key(archive, owner):
+    many = "SELECT %s, %s, 'questions', 'q-' || n FROM generate_series(1, 20000) n"
+    query = f"INSERT INTO projection (workspace, identity, collection, item_id) {many}"
+    owner.execute(query, [WORKSPACE, archive.identity])
+    owner.execute("ANALYZE projection")
+    (body,) = owner.execute("SELECT prosrc FROM pg_proc WHERE proname = 'remove_point'").fetchone()
+    for parameter, value in (("of_workspace", WORKSPACE), ("of_collection", "questions"), ("= item", "= 'q-7'")):
+        body = body.replace(parameter, value if "=" in value else f"'{value}'")
+    plan = "\n".join(line for (line,) in owner.execute(f"EXPLAIN {body.rstrip().rstrip(';')}").fetchall())
+    (condition,) = [line for line in plan.splitlines() if "Index Cond" in line and "item_id" in line]
+    assert "identity" in condition
 
 
 class TestIdentities:
@@ -194,10 +217,21 @@ class TestCertification:
             assert projections.certify(tx, archive.identity, CARDS, {}) == 0
             assert projections.certify_removed(tx, archive.identity, CARDS, []) == 0
 
-    def test_the_archive_believes_what_is_certified_and_not_pending(self, archive):
-        with archive.database.transaction(WORKSPACE) as tx:
-            believed = projections.certified(tx, archive.identity, CARDS)
-        assert believed == {"mem-0001": fingerprint(CONTENT)}
+
+class TestExpected:
+    def test_a_certified_point_is_expected_as_it_is_and_a_pending_one_as_it_will_be(self, archive):
+        assert expected(archive) == {"mem-0001": Expected(fingerprint(CONTENT), 1, pending=False)}
+        update(archive, OTHER)
+        assert expected(archive) == {"mem-0001": Expected(fingerprint(OTHER), 2, pending=True)}
+
+    def test_of_what_is_to_be_removed_no_version_is_expected(self, archive):
+        with archive.database.transaction(WORKSPACE, writing=True) as tx:
+            cards.delete(tx, ["mem-0001"])
+        assert expected(archive) == {"mem-0001": Expected(None, None, pending=True)}
+
+    def test_a_question_has_one_version(self, archive):
+        (question,) = expected(archive, Collection.QUESTIONS).values()
+        assert (question.version, question.pending) == (1, False)
 
 
 class TestDeferral:
@@ -217,7 +251,7 @@ class TestDeferral:
         defer(archive)
         assert pending(archive) == []
         with archive.database.transaction(WORKSPACE) as tx:
-            assert projections.pending_items(tx, archive.identity, CARDS) == {"mem-0001"}
+            assert projections.waiting(tx, archive.identity).due is False
             assert projections.hasten(tx, archive.identity, CARDS) == 1
         assert [wanted.item_id for wanted in pending(archive)] == ["mem-0001"]
 
@@ -242,9 +276,30 @@ class TestDistrust:
     def test_what_the_index_does_not_hold_becomes_pending(self, archive):
         with archive.database.transaction(WORKSPACE) as tx:
             assert projections.distrust(tx, archive.identity, CARDS, ["mem-0001"], "missing") == 1
-            assert projections.distrust(tx, archive.identity, CARDS, ["mem-0001"], "missing") == 0
             assert projections.distrust(tx, archive.identity, CARDS, [], "missing") == 0
         assert (projection(archive)["certified"], projection(archive)["reason"]) == (None, "missing")
+
+    def test_what_is_pending_already_is_tried_at_once_and_has_waited_since_then(self, archive):
+        update(archive, OTHER)
+        defer(archive)
+        since = projection(archive)["wanted_at"]
+        with archive.database.transaction(WORKSPACE) as tx:
+            assert projections.distrust(tx, archive.identity, CARDS, ["mem-0001"], "wrong") == 1
+        assert [wanted.item_id for wanted in pending(archive)] == ["mem-0001"]
+        assert (projection(archive)["wanted_at"], projection(archive)["attempts"]) == (since, 0)
+
+
+class TestWaiting:
+    def test_the_oldest_pending_point_tells_since_when(self, archive):
+        assert waiting(archive) == Waiting(0, due=False, oldest=None)
+        update(archive, OTHER)
+        assert waiting(archive) == Waiting(1, due=True, oldest=projection(archive)["wanted_at"])
+
+    def test_for_an_identity_that_is_not_registered_everything_is(self, archive):
+        found = waiting(archive, "another")
+        assert (found.pending, found.due) == (2, True)  # a card and its question
+        assert found.oldest is not None
+        assert archive.column("SELECT count(*) FROM embedding_identity") == [1]
 
 
 def test_states_count_every_collection(archive):

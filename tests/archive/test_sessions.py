@@ -54,6 +54,11 @@ def a_reading(*decisions, faults=(), ledger_read=True) -> SessionReading:
     return SessionReading("session-1", None, tuple(decisions), None, tuple(faults), False, "s", ledger_read)
 
 
+def synchronize_all(archive, progress) -> None:
+    workspaces.make(archive.database, WORKSPACE, language="italian", principal="tester")
+    synchronize(archive.database, archive.root, WORKSPACE, progress)
+
+
 def seqs(archive) -> list[int]:
     return archive.column("SELECT seq FROM decision ORDER BY session_id, seq")
 
@@ -219,8 +224,23 @@ class TestLines:
         archive.given(clarified(1, detail="à" * 500_000), promoted(2, 1), sql="SELECT '" + "x" * 4_000_000 + "'")
         assert len(archive.card()["detail"]) == 500_000
 
+    def test_a_fault_keeps_its_line_when_the_ledger_is_read_again(self, archive):
+        lines = b"\n\n" + a_ledger(clarified(1), promoted(2, 9))
+        archive.given(ledger=lines, sql=None)
+        archive.given(ledger=lines + a_ledger(clarified(3)), sql=None)
+        assert archive.rows("SELECT line, kind FROM ledger_fault") == [{"line": 4, "kind": "dangling_reference"}]
+
 
 class TestMerged:
+    def test_what_was_stored_gets_the_line_that_it_stands_on_now(self):
+        stored = [clarified(1, line=0), clarified(2, line=0), clarified(3, line=0)]
+        after, faults = merged(stored, a_reading(clarified(1, line=7), clarified(2, detail="changed", line=8)))
+        assert [decision.line for decision in after] == [7, 8, 0]
+        assert [(fault.kind, fault.line) for fault in faults] == [
+            (FaultKind.LEDGER_SHORTER, 0),
+            (FaultKind.DECISION_CHANGED, 8),
+        ]
+
     def test_a_shorter_ledger_takes_nothing_back(self):
         stored = [clarified(1), clarified(2), clarified(3)]
         after, faults = merged(stored, a_reading(clarified(1)))
@@ -333,7 +353,7 @@ class TestBatches:
         for number in range(5):
             archive.session(session=f"session-{number}")
         seen = []
-        archive.ingest(progress=lambda done, total: seen.append((done, total)))
+        synchronize_all(archive, lambda done, total: seen.append((done, total)))
         assert seen == [(2, 5), (4, 5), (5, 5)]
 
     def test_an_ingest_killed_between_batches_is_completed_by_the_next(self, archive, reads):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_pipeline.archive.status import StoredFault, faults, status, workspace_status
+from memory_pipeline.archive.status import StoredFault, fault_counts, faults, status, workspace_status
 from tests.archives import Archive
 from tests.builders import WORKSPACE, approved, clarified, declined, promoted, retracted
 
@@ -38,9 +38,21 @@ def test_lag_is_the_age_of_the_oldest_pending_work(archive):
     assert (counted(archive)["lag_seconds"], counted(archive)["pending"]) == (0, 0)
 
 
-def test_projections_of_another_identity_do_not_count(archive):
+def test_under_an_identity_that_nothing_was_projected_with_everything_is_pending(archive):
     archive.given()
-    assert counted(archive, "another")["pending"] == 0
+    archive.certify_all()
+    found = counted(archive, "another")
+    assert (found["certified"], found["pending"]) == (0, 3)
+    assert found["lag_seconds"] > 0
+
+
+def test_projections_of_another_identity_do_not_count(archive, owner):
+    archive.given()
+    owner.execute("INSERT INTO embedding_identity VALUES (%s, 'another', '{}')", [archive.workspace])
+    archive.certify_all()
+    archive.change("UPDATE projection SET pending = true WHERE identity = 'another' AND item_id LIKE 'sq%'")
+    assert (counted(archive)["certified"], counted(archive)["pending"]) == (3, 0)
+    assert (counted(archive, "another")["certified"], counted(archive, "another")["pending"]) == (2, 1)
 
 
 def test_every_workspace_is_counted_apart(runtime):
@@ -55,8 +67,9 @@ def test_faults_are_listed_by_session_and_line_up_to_a_limit(archive):
     archive.given(ledger=b"{\n[]\n", sql=None, session="two")
     archive.given(ledger=b"{\n", sql=None, session="one")
     with archive.database.transaction(WORKSPACE) as tx:
-        found = faults(tx)
+        found = faults(tx, limit=10)
         assert faults(tx, limit=1) == found[:1]
+        assert fault_counts(tx) == {"not_json": 2, "not_an_object": 1}
     assert [(f.session_id, f.line, f.kind) for f in found] == [
         ("one", 1, "not_json"),
         ("two", 1, "not_json"),

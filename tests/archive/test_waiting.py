@@ -4,6 +4,7 @@ from memory_pipeline.archive import waiting
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.archive.waiting import Candidate, Unread, unread
 from memory_pipeline.runtime import Runtime
+from tests.archives import Archive
 from tests.builders import a_ledger, a_session, aged, clarified, declined, promoted
 
 CLINIC = "clinic"
@@ -62,10 +63,12 @@ def test_a_line_still_being_written_is_waited_for(runtime: Runtime):
         assert waiting.waiting_sessions(tx) == ["session-1"]
 
 
-def test_no_edit_waits_where_none_was_submitted(runtime: Runtime):
-    a_session(runtime.settings.sessions)
-    read(runtime)
-    assert waiting.waiting_edits(runtime.database, CLINIC) == 0
+def test_edits_that_are_not_applied_yet_wait(archive: Archive):
+    archive.given()
+    assert waiting.waiting_edits(archive.database, CLINIC) == 0
+    for state in ("waiting", "applied", "refused"):
+        archive.submitted_edit(state)
+    assert waiting.waiting_edits(archive.database, CLINIC) == 1
 
 
 def test_decisions_are_counted_by_type_and_by_what_became_of_them(runtime: Runtime):

@@ -1,7 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from datetime import UTC, datetime
+from typing import Any
 
+import pytest
+
+from assets import checks as module
+from assets.outcomes import LISTED
+from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.status import status
 from memory_pipeline.cards import Collection
 from memory_pipeline.points import target
@@ -71,6 +78,7 @@ def test_the_checks_cover_all_workspaces_and_are_shown_after_the_run(pipeline: P
         "promotions_reviewed": False,
         "propagation_complete": True,
         "index_matches_archive": True,
+        "dependencies_present": True,
     }
     ledgers = {name: value.value for name, value in found["ledgers_readable"].metadata.items()}
     assert ledgers["by_workspace"] == {"clinic": 1, "ward": 0}
@@ -86,9 +94,43 @@ def test_the_checks_cover_all_workspaces_and_are_shown_after_the_run(pipeline: P
     assert {record.run_id for record in stored.values()} == {result.run_id}
 
 
-def test_edits_that_wait_are_counted(pipeline: Pipeline):
+def test_faults_are_counted_all_and_listed_so_far_only(pipeline: Pipeline):
+    pipeline.session("clinic", ledger=b"not a decision\n" * 1_200 + b"[]\n" * 3, sql=None)
+    found = checks(pipeline.run("refresh", "clinic"))["ledgers_readable"].metadata
+    assert found["faults"].value == 1_203
+    assert found["by_kind"].value == {"not_json": 1_200, "not_an_object": 3}
+    assert found["by_workspace"].value == {"clinic": 1_203}
+    assert len(found["look_at"].value.splitlines()) == LISTED + 2  # and the head of the table
+
+
+def test_a_workspace_that_is_on_disk_no_more_fails_the_check(pipeline: Pipeline):
+    for name in ("clinic", "ward"):
+        pipeline.session(name)
+        pipeline.run("refresh", name)
+    shutil.rmtree(pipeline.runtime.settings.sessions / "ward")
+    found = checks(pipeline.run("refresh", "clinic"))["ledgers_readable"]
+    assert not found.passed
+    assert found.metadata["vanished_workspaces"].value == ["ward"]
+    assert status(pipeline.runtime.database, pipeline.runtime.identity.hash)["ward"].cards["concept"] == 1
+
+
+def test_an_asset_counts_no_more_than_it_shows(pipeline: Pipeline, monkeypatch):
+    def refused(tx, identity):
+        raise AssertionError("the whole status was counted")
+
     pipeline.session("clinic")
-    assert metadata(pipeline.run("refresh", "clinic"), "admin_edits")["waiting_edits"] == 0
+    monkeypatch.setattr("memory_pipeline.archive.status.workspace_status", refused)
+    for name in ("assets.archive", "assets.sources"):
+        monkeypatch.setattr(f"{name}.workspace_status", refused, raising=False)
+    result = pipeline.run("refresh", "clinic")
+    assert metadata(result, "memory_cards")["cards"] == 1
+    read = metadata(result, "session_ledgers")
+    assert {name: read[name] for name in ("sessions", "decisions", "effective", "faults")} == {
+        "sessions": 1,
+        "decisions": 3,
+        "effective": 3,
+        "faults": 0,
+    }
 
 
 def test_a_workspace_without_a_directory_is_one_clear_failure(pipeline: Pipeline):
@@ -114,18 +156,84 @@ def test_points_that_vanish_are_found_by_the_check_and_mended_by_the_audit_job(p
     assert checks(mended)["index_matches_archive"].passed
 
 
-def test_a_workspace_that_cannot_be_audited_fails_the_check_and_hides_no_other(pipeline: Pipeline, monkeypatch):
-    for name in ("clinic", "ward"):
-        pipeline.session(name)
-        pipeline.run("refresh", name)
-    from assets import checks as module  # noqa: PLC0415
+class TestAudits:
+    @pytest.fixture(autouse=True)
+    def _projected(self, pipeline: Pipeline):
+        for name in ("clinic", "ward"):
+            pipeline.session(name)
+            pipeline.run("refresh", name)
 
-    audit = module.audit
-    monkeypatch.setattr(module, "audit", lambda runtime, name: audit(runtime, name) if name == "ward" else 1 / 0)
+    @pytest.fixture
+    def audited(self, monkeypatch) -> list[str]:
+        """The workspaces whose points were read."""
+        names = []
+        audit = module.audit
+        monkeypatch.setattr(module, "audit", lambda runtime, name: names.append(name) or audit(runtime, name))
+        return names
 
-    found = checks(pipeline.run("reproject", "ward"))["index_matches_archive"]
+    @pytest.mark.parametrize("job", ["refresh", "reproject", "audit"])
+    def test_a_run_audits_its_own_workspace_and_repeats_the_others(self, pipeline: Pipeline, audited, job):
+        before = found(pipeline.run("reproject", "ward"))
+        audited.clear()
+        after = found(pipeline.run(job, "clinic"))
+        assert audited == ["clinic"]
+        assert after["by_workspace"] == {"clinic": 0, "ward": 0}
+        assert after["checked"] == 6
+        assert after["audited_at"]["ward"] == before["audited_at"]["ward"]
+        assert after["audited_at"]["clinic"] > before["audited_at"]["clinic"]
 
-    assert not found.passed
-    assert found.metadata["not_looked_at"].value == {"clinic": "division by zero"}
-    assert isinstance(found.metadata["by_workspace"].value, Mapping)
-    assert found.metadata["by_workspace"].value == {"ward": 0}
+    def test_what_was_found_stands_until_an_audit_finds_it_no_more(self, pipeline: Pipeline):
+        empty_index(pipeline, "ward", Collection.MEMORY_CARDS)
+        pipeline.run("reproject", "ward")
+        for _ in range(2):
+            result = pipeline.run("reproject", "clinic")
+            assert not checks(result)["index_matches_archive"].passed
+            assert found(result)["by_workspace"] == {"clinic": 0, "ward": 1}
+            assert [point["workspace"] for point in found(result)["look_at"]] == ["ward"]
+        assert checks(pipeline.run("audit", "ward"))["index_matches_archive"].passed
+        assert checks(pipeline.run("reproject", "clinic"))["index_matches_archive"].passed
+
+    def test_after_an_audit_of_each_all_are_fresh(self, pipeline: Pipeline):
+        start = datetime.now(UTC).isoformat(timespec="milliseconds")
+        for name in ("clinic", "ward"):
+            last = pipeline.run("audit", name)
+        assert all(at >= start for at in found(last)["audited_at"].values())
+
+    def test_a_workspace_never_audited_is_said_to_be(self, pipeline: Pipeline):
+        workspaces.make(pipeline.runtime.database, "lab", language="italian", principal="tester")
+        result = pipeline.run("reproject", "clinic")
+        assert found(result)["audited_at"]["lab"] == "never"
+        assert checks(result)["index_matches_archive"].description.endswith("never audited: lab")
+
+    def test_one_that_cannot_be_audited_fails_the_check_until_it_can_and_hides_no_other(
+        self, pipeline: Pipeline, monkeypatch
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "audit", lambda runtime, name: 1 / 0)
+            pipeline.run("reproject", "clinic")
+        result = pipeline.run("reproject", "ward")
+        assert not checks(result)["index_matches_archive"].passed
+        assert found(result)["not_looked_at"] == {"clinic": "division by zero"}
+        assert found(result)["by_workspace"] == {"ward": 0}
+        assert checks(pipeline.run("reproject", "clinic"))["index_matches_archive"].passed
+
+    def test_of_two_runs_at_once_neither_hides_what_the_other_found(self, pipeline: Pipeline, monkeypatch):
+        empty_index(pipeline, "ward", Collection.MEMORY_CARDS)
+        last_audits = module.last_audits
+
+        def meanwhile(instance):
+            before = list(last_audits(instance))
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "last_audits", last_audits)
+                pipeline.run("reproject", "ward")
+            return before
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "last_audits", meanwhile)
+            assert found(pipeline.run("reproject", "clinic"))["by_workspace"] == {"clinic": 0, "ward": 0}
+        assert found(pipeline.run("reproject", "clinic"))["by_workspace"] == {"clinic": 0, "ward": 1}
+
+
+def found(result) -> dict[str, Any]:
+    """What a run says of the audits."""
+    return {name: value.value for name, value in checks(result)["index_matches_archive"].metadata.items()}

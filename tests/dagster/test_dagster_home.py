@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dagster import DagsterInstance
 from dagster_postgres import PostgresEventLogStorage
+from pydantic import SecretStr
 
 from memory_pipeline.dagster_home import dagster_environment, write_dagster_home
 from memory_pipeline.runtime import Runtime
@@ -39,6 +40,8 @@ def test_a_process_started_with_the_environment_has_the_same_settings(
 ):
     monkeypatch.setenv("MEMORY_QDRANT_URL", "http://somebody.else:6333")
     monkeypatch.chdir(tmp_path)
+    urls = {"clinic": SecretStr("postgresql+psycopg://reader:secret@db/clinic")}
+    dagster_settings = dagster_settings.model_copy(update={"catalog_urls": urls})
     with Runtime(dagster_settings) as runtime:
         environment = dagster_environment(runtime)
     for name in ("MEMORY_QDRANT_URL", "MEMORY_HOME"):

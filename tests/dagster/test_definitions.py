@@ -21,6 +21,7 @@ CHECKS = {
     "promotions_reviewed": "memory_cards",
     "propagation_complete": "memory_index",
     "index_matches_archive": "memory_index",
+    "dependencies_present": "memory_cards",
 }
 
 
@@ -51,7 +52,7 @@ def test_the_assets_depend_on_what_they_are_made_from():
     }
 
 
-@pytest.mark.parametrize("job", ["refresh", "reproject", "audit"])
+@pytest.mark.parametrize("job", ["refresh", "apply_edits", "reproject", "audit"])
 def test_a_job_that_materializes_an_asset_runs_its_checks(job):
     # Otherwise the materialization would clear the outcome that is shown.
     layer = defs.resolve_job_def(job).asset_layer

@@ -6,8 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,7 @@ import pytest
 
 from memory_pipeline import dev
 from memory_pipeline.archive.status import status
+from memory_pipeline.dagster_home import dagster_home
 from memory_pipeline.dev import run_dev
 from memory_pipeline.errors import ArchiveUnavailable, InvalidInput, InvalidSettings, SchemaOutOfDate
 from memory_pipeline.runtime import Runtime
@@ -67,6 +70,23 @@ def processes_of(home: Path) -> list[psutil.Process]:
     return found
 
 
+def dagster_processes(home: Path) -> list[psutil.Process]:
+    """Without PostgreSQL, which the next to leave it stops, and whoever started them."""
+    found = []
+    for process in processes_of(home):
+        with suppress(psutil.Error):  # it ended meanwhile
+            found += [process] if "memory_pipeline.attached" in process.cmdline() else []
+    return found
+
+
+def group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @pytest.fixture
 def home(scratch: Path) -> Iterator[Path]:
     directory = scratch / "dev"
@@ -102,6 +122,20 @@ def test_what_is_dropped_or_appended_becomes_recallable_and_stopping_stops_every
     assert not listens(port)
 
 
+def test_killed_it_takes_everything_with_it_and_another_can_start(home: Path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_", "DAGSTER"))}
+    environment["MEMORY_HOME"] = str(home)
+    for _ in range(2):
+        port = free_port()
+        process = subprocess.Popen([sys.executable, "-c", _RUN, str(port)], env=environment)
+        wait_for("the UI", lambda port=port: listens(port))
+        assert len(dagster_processes(home)) == 3
+        process.kill()
+        process.wait()
+        wait_for("the end of what it started", lambda: dagster_processes(home) == [])
+        assert not listens(port)
+
+
 def test_a_port_in_use_is_a_clear_error(tmp_path: Path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -121,8 +155,51 @@ def test_a_second_one_over_the_same_home_is_refused(dagster_settings: Settings, 
     # Two daemons would ask for every run twice.
     monkeypatch.setattr(dev, "_watch", lambda children: run_dev(dagster_settings, port=free_port()))
     monkeypatch.setattr(dev, "_start", lambda *args: [])
-    with pytest.raises(InvalidInput, match="another"):
+    with pytest.raises(InvalidInput, match=rf"another.*dev {os.getpid()}\); end it with: kill {os.getpid()}$"):
         run_dev(dagster_settings, port=free_port())
+
+
+def test_what_a_killed_one_left_behind_keeps_a_second_one_out_and_is_named(settings: Settings):
+    with dev._alone(settings) as hold:
+        left = subprocess.Popen(["sleep", "600"], pass_fds=(hold.descriptor,))
+        hold.add("daemon", left.pid)
+        ended = subprocess.Popen(["true"])
+        hold.add("UI", ended.pid)
+        ended.wait()
+        file = dagster_home(settings) / "dev.lock"
+        others = file.read_text().replace(f"{os.getpid()} ", "1 ")  # of a process that is gone
+        file.write_text(others)
+    try:
+        with pytest.raises(InvalidInput, match=rf"\(processes: daemon {left.pid}\); end it with: kill {left.pid}$"):
+            dev._alone(settings).__enter__()
+    finally:
+        left.kill()
+        left.wait()
+    with dev._alone(settings):
+        pass
+
+
+def test_what_was_started_ends_when_its_starter_is_killed():
+    with ExitStack() as stack:
+        reading, writing = os.pipe()
+        stack.callback(os.close, reading)
+        code = (
+            "import subprocess, sys; subprocess.Popen(['sleep', '600']); print('ready', flush=True); sys.stdin.read()"
+        )
+        module = stack.enter_context(tempfile.TemporaryDirectory())
+        (Path(module) / "started_one.py").write_text(code)
+        command = [sys.executable, "-m", "memory_pipeline.attached", str(reading), "started_one"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([module, str(dev.CHECKOUT)])}
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            command, env=environment, pass_fds=(reading,), process_group=0, stdin=pipe, stdout=pipe
+        )
+        stack.enter_context(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        os.close(writing)  # as the system does with whatever a killed process held
+        assert process.wait(_SECONDS) == -signal.SIGTERM
+        wait_for("the end of the group", lambda: not group_lives(process.pid))
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch):
@@ -138,7 +215,7 @@ def test_outside_a_checkout_it_says_so(tmp_path: Path, monkeypatch):
 
 
 def test_the_death_of_one_process_stops_the_others(dagster_settings: Settings, monkeypatch):
-    def broken(stack, environment, host, port):
+    def broken(stack, hold, environment, host, port):
         children = []
         for name, code in (("UI", "import time; time.sleep(600)"), ("daemon", "import sys; sys.exit(3)")):
             popen = subprocess.Popen([sys.executable, "-c", code], process_group=0)

@@ -174,6 +174,15 @@ def test_work_that_waits_for_its_next_try_makes_no_run(pipeline: Pipeline, monke
     assert (found.requested, found.skipped) == ([], "clinic: waiting for its next try")
 
 
+def test_what_a_look_has_no_time_for_is_said_and_comes_with_another(pipeline: Pipeline, monkeypatch):
+    ingested(pipeline, "clinic", "ward")
+    monkeypatch.setattr("sensors.reprojection.in_turn", lambda names: names[:1])
+    found = pipeline.evaluate("reprojection_sensor")
+    assert found.requested == ["clinic"]
+    assert not found.reports[0].passed
+    assert found.reports[0].metadata["not_looked_at"].value == {"ward": "no time was left for it"}
+
+
 def test_propagation_is_reported_without_a_run_when_it_changes(pipeline: Pipeline):
     ingested(pipeline, "clinic")
     first = pipeline.evaluate("reprojection_sensor")

@@ -77,11 +77,12 @@ def test_a_guarded_write_leaves_a_newer_point_alone_and_writes_the_others(index,
     assert versions(index, target) == {"mem-0001": 5, "mem-0002": 3, "mem-0003": 1}
 
 
-def test_an_unguarded_write_replaces_a_newer_point(index, target, a_point):
+def test_in_place_of_a_newer_point_that_was_deleted_an_older_one_is_written(index, target, a_point):
     index.ensure(target)
     index.upsert(target, [a_point("mem-0001", 5)])
     older = a_point("mem-0001", 4)
-    assert index.upsert(target, [older], guarded=False) == {older.id}
+    index.delete(target, [older.id])
+    assert index.upsert(target, [older]) == {older.id}
     assert versions(index, target) == {"mem-0001": 4}
 
 
@@ -309,6 +310,14 @@ def test_two_identities_are_kept_apart(index, a_target, a_point):
     assert list(index.scan(new)) == []
 
 
+def test_the_identities_of_a_collection_are_listed(index, a_target, collection):
+    assert index.identities("psd", collection) == set()
+    for name in (collection, f"{collection}_too"):
+        for identity in ("old", "new"):
+            index.ensure(replace(a_target(identity=f"{identity}-of-{name}"), collection=name))
+    assert index.identities("psd", collection) == {f"old-of-{collection}", f"new-of-{collection}"}
+
+
 def test_a_collection_of_another_dimension_is_incompatible_and_both_are_named(index, a_target, a_point, nearest):
     index.ensure(a_target())
     wider = a_target(schema=Schema(("content", "subject"), ("words",), 8, ("family", "tables")))
@@ -363,3 +372,17 @@ def test_activating_makes_an_identity_live_with_its_settings(index, a_target, co
     index.activate("psd", "new", {**settings, "provider": "other"}, [collection])
     live = index.live_identity("psd")
     assert (live["hash"], live["provider"]) == ("new", "other")
+
+
+def test_a_workspace_that_was_dropped_and_forgotten_is_as_if_it_had_never_been(index, a_target, a_point):
+    ours, theirs = a_target("psd"), a_target("ward")
+    for into in (ours, theirs):
+        index.ensure(into)
+        index.upsert(into, [a_point("mem-0001", 3, workspace=into.workspace)])
+    index.drop(ours)
+    for _ in range(2):
+        index.forget("psd")
+    assert [point.payload["item"] for point in index.scan(theirs)] == ["mem-0001"]
+    index.ensure(ours)
+    assert list(index.scan(ours)) == []
+    assert len(index.upsert(ours, [a_point("mem-0001", 1)])) == 1

@@ -18,7 +18,7 @@ import pytest
 from filelock import FileLock
 
 from memory_pipeline.errors import IndexUnavailable
-from memory_pipeline.index import CollectionMissing, Schema, Search, Target
+from memory_pipeline.index import CollectionDamaged, CollectionMissing, Schema, Search, Target
 from memory_pipeline.index.edge import EdgeIndex
 from memory_pipeline.index.edge_copies import remove_abandoned
 from memory_pipeline.index.edge_files import ShardFiles, copy_tree, open_shard
@@ -309,27 +309,11 @@ def test_a_damaged_shard_is_unavailable_until_it_is_dropped(opened, root, target
             path.write_bytes(b"\xff" * (path.stat().st_size // 2))
     index = opened(warm=warm)
     for use in (lambda: index.search(target, [nearest()]), lambda: index.upsert(target, [a_point("mem-0002")])):
-        with pytest.raises(IndexUnavailable, match="rebuilt from the archive"):
+        with pytest.raises(CollectionDamaged, match="memory-pipeline audit --repair"):
             use()
     index.drop(target)
     index.ensure(target)
     assert index.upsert(target, [a_point("mem-0001")])
-
-
-def test_an_unreadable_schema_is_damage(opened, root, target, nearest):
-    index = opened()
-    index.ensure(target)
-    (files_of(root, target).directory / "schema.json").write_text("{")
-    with pytest.raises(IndexUnavailable, match=r"schema\.json"):
-        index.search(target, [nearest()])
-
-
-def test_an_unreadable_identity_is_no_missing_one(opened, root):
-    index = opened()
-    index.activate("psd", "old", {"model": "a"}, ["cards"])
-    (root / "psd" / "identity.json").write_text("{")
-    with pytest.raises(IndexUnavailable, match=r"identity\.json"):
-        index.live_identity("psd")
 
 
 def test_each_workspace_has_a_live_identity_of_its_own(opened):
@@ -340,16 +324,33 @@ def test_each_workspace_has_a_live_identity_of_its_own(opened):
     assert index.live_identity("other")["hash"] == "new"
 
 
-def test_a_point_that_lies_about_its_workspace_is_not_served(opened, root, target, a_point, nearest):
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_point_that_lies_about_its_workspace_is_not_served_but_seen_and_deleted(
+    opened, root, target, a_point, nearest, warm
+):
     other = Target("other", target.collection, target.identity, target.schema)
-    index = opened()
+    index = opened(warm=warm)
     index.ensure(target)
     index.ensure(other)
-    index.upsert(other, [a_point("mem-0001", workspace="other")])
+    liar = a_point("mem-0001", workspace="other")
+    index.upsert(other, [liar])
     shutil.rmtree(files_of(root, target).shard)
     shutil.copytree(files_of(root, other).shard, files_of(root, target).shard)
     assert index.search(target, [nearest()]) == [[]]
+    assert [point.payload["workspace"] for point in index.scan(target)] == ["other"]
+    index.delete(target, [liar.id])
     assert list(index.scan(target)) == []
+
+
+def test_what_is_left_of_a_shard_is_no_collection_of_its_identity(opened, root, target):
+    index = opened()
+    index.ensure(target)
+    files = files_of(root, target)
+    shutil.copytree(files.directory, files.aside("dropped"))
+    files.workspace_directory.joinpath("cards__half").mkdir()
+    assert index.identities("psd", "cards") == {"e5"}
+    index.drop(target)
+    assert index.identities("psd", "cards") == set()
 
 
 @pytest.mark.parametrize("warm", [False, True])

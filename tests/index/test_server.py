@@ -118,6 +118,18 @@ def test_an_identity_without_its_collection_is_not_activated(client):
     assert index.live_identity("psd") is None
 
 
+def test_what_the_live_collection_says_of_its_identity_is_asked_once():
+    config = {**COLLECTION["config"], "metadata": {"embedding_identity": {"model": "a", "hash": "old"}}}
+    aliases = {"aliases": [{"alias_name": "questions", "collection_name": "questions__old"}]}
+    answers = {
+        "GET /aliases": (200, aliases),
+        "GET /collections/questions__old": (200, {**COLLECTION, "config": config}),
+    }
+    with answering(answers) as (url, asked), connected(url) as index:
+        assert [index.live_identity(workspace)["hash"] for workspace in ("psd", "other", "psd")] == ["old"] * 3
+    assert sorted(key for key, _ in asked) == ["GET /aliases"] * 3 + ["GET /collections/questions__old"]
+
+
 def test_aliases_of_others_are_not_taken_for_an_identity(client):
     client.create_collection("theirs__1", vectors_config={})
     client.create_collection("elsewhere", vectors_config={})
@@ -134,8 +146,7 @@ def test_a_stolen_id_is_not_overwritten_in_another_workspace(client, a_target, a
     foreign = a_point("mem-0001", workspace="other")
     index.upsert(theirs, [foreign])
     same_id = type(foreign)(foreign.id, {**foreign.payload, "workspace": "psd", "version": 9}, foreign.dense)
-    for guarded in (True, False):
-        assert index.upsert(mine, [same_id], guarded=guarded) == frozenset()
+    assert index.upsert(mine, [same_id]) == frozenset()
     assert [point.payload["workspace"] for point in index.scan(theirs)] == ["other"]
 
 

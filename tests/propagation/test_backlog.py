@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory_pipeline.archive import workspaces
+from memory_pipeline.archive import projections, workspaces
 from memory_pipeline.errors import EmbedderUnavailable, UnknownWorkspace
 from memory_pipeline.propagation import project
 from memory_pipeline.propagation.backlog import Backlog, backlog, completeness
@@ -40,6 +41,19 @@ def test_what_waits_for_its_next_try_is_pending_but_not_due(world):
     found = backlog(world.runtime, "clinic")
     assert (found.pending, found.due) == (2, False)
     assert found.reasons == {"the model is away": 2}
+
+
+def test_after_a_change_of_the_model_everything_is_due_and_looking_registers_nothing(world):
+    world.sessions("clinic", 2)
+    world.ingest("clinic")
+    project(world.runtime, "clinic")
+    world.runtime.identity = replace(world.runtime.identity, revision="another")
+    for _ in range(2):
+        found = backlog(world.runtime, "clinic")
+        assert (found.pending, found.due, found.reasons) == (4, True, {})
+    with world.runtime.database.transaction("clinic") as tx:
+        assert world.runtime.identity.hash not in projections.identities(tx)
+    assert project(world.runtime, "clinic").written == 4
 
 
 def test_a_workspace_without_cards_has_no_backlog(world):

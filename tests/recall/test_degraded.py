@@ -3,10 +3,12 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from sqlalchemy import text
 
 from memory_pipeline import RecallResult
+from memory_pipeline.archive.queries import load
 from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable
-from tests.builders import clarified, promoted
+from tests.builders import WORKSPACE, clarified, promoted
 from tests.recall.memories import Memory, a_concept, a_solved, depending, ids
 
 
@@ -70,6 +72,21 @@ def test_identifiers_are_found_whole_and_by_their_parts(forgetful: Memory, quest
 def test_no_question_breaks_the_text_search(forgetful: Memory, question):
     forgetful.hold(a_concept())
     answered(forgetful, question)
+
+
+def test_a_card_as_long_as_a_book_fails_no_answer_and_is_found_by_its_beginning(forgetful: Memory):
+    book = " ".join(f"w{n:06d}" for n in range(200_000))
+    held = forgetful.hold(a_concept("patients in beds", book), a_concept())
+    assert ids(answered(forgetful, "beds")) == held[:1]
+    assert ids(answered(forgetful, "w000001")) == held[:1]
+    assert ids(answered(forgetful, "active")) == held[1:]
+
+
+def test_the_words_of_a_card_are_read_once_for_a_question(memory: Memory):
+    explained = text(f"EXPLAIN (VERBOSE, COSTS OFF) {load('lookup')['by_text'].text}")
+    with memory.runtime.database.transaction(WORKSPACE) as tx:
+        plan = [row["QUERY PLAN"] for row in tx.rows(explained, question="active patient", families=["concept"])]
+    assert sum("to_tsvector(" in line and "detail" in line for line in plan) == 1
 
 
 def test_more_shared_words_come_first(forgetful: Memory):

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_pipeline.cards import Collection
+from memory_pipeline.recall.fusion import SHARES, Group, K, fused, ranked, ranks
 from memory_pipeline.recall.fusion import WEIGHTS as WEIGHTS_OF_SIGNALS
-from memory_pipeline.recall.fusion import K, fused, ranked, ranks
 from memory_pipeline.recall.signals import SIGNALS, cards_behind
 
 WEIGHTS = {"dense": 1.0, "lexical": 1.0}
@@ -34,15 +35,26 @@ def test_good_everywhere_wins_over_first_once():
 
 
 def test_the_question_asked_word_for_word_is_above_everything():
-    groups = [({"dense": {"best": 0.9, "known": 0.1}, "lexical": {"best": 5.0}}, WEIGHTS)]
+    groups = [Group({"dense": {"best": 0.9, "known": 0.1}, "lexical": {"best": 5.0}}, WEIGHTS)]
     order = ranked(groups, {"known": 1.0, "not in the index": 2.0})
     assert [card.card_id for card in order] == ["not in the index", "known", "best"]
     assert order[1].signals == {"dense": 0.1, "verbatim": 1.0}
 
 
 def test_cards_of_groups_with_other_signals_stand_in_one_list():
-    groups = [({"dense": {"concept": 0.9}}, {"dense": 1.0}), ({"shape": {"solved": 0.9}}, {"shape": 3.0})]
+    groups = [Group({"dense": {"concept": 0.9}}, {"dense": 1.0}), Group({"shape": {"solved": 0.9}}, {"shape": 3.0})]
     assert [(card.card_id, card.score) for card in ranked(groups, {})] == [("concept", 1.0), ("solved", 1.0)]
+
+
+def test_the_nearest_solved_question_is_below_a_concept_that_is_nearly_first_everywhere():
+    concepts, solved = WEIGHTS_OF_SIGNALS.values()
+    values = {name: {"nearest": 1.0, "second": 0.5} for name in concepts}
+    groups = [
+        Group(values, concepts, SHARES[Collection.MEMORY_CARDS]),
+        Group({name: {"solved": 1.0} for name in solved}, solved, SHARES[Collection.SOLVED_QUESTIONS]),
+    ]
+    assert [card.card_id for card in ranked(groups, {})] == ["nearest", "second", "solved"]
+    assert ranked(groups, {"solved": 2.0})[0].card_id == "solved"
 
 
 @given(
@@ -52,7 +64,7 @@ def test_cards_of_groups_with_other_signals_stand_in_one_list():
     st.dictionaries(st.text("abc", min_size=1, max_size=2), st.sampled_from([1.0, 2.0])),
 )
 def test_scores_fall_from_card_to_card_and_each_card_stands_once(signals, verbatim):
-    cards = ranked([(signals, WEIGHTS)], verbatim)
+    cards = ranked([Group(signals, WEIGHTS)], verbatim)
     scores = [card.score for card in cards]
     assert all(a >= b - 1e-12 for a, b in pairwise(scores))
     assert {card.card_id for card in cards} == set(verbatim).union(*signals.values())

@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import event
 
-from memory_pipeline.cards import Collection
+from memory_pipeline import Scope
+from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.recall import Recall
 from tests.builders import approved, clarified, promoted
-from tests.recall.memories import Memory, a_concept, ids
+from tests.recall.memories import Memory, a_concept, depending, ids
 
 
 @pytest.fixture
@@ -48,6 +49,31 @@ def test_each_collection_is_asked_once(filled: Memory):
     filled.index.searched.clear()
     filled.search("subject", limit=40)
     assert sorted(filled.index.searched) == sorted(Collection)
+
+
+@pytest.mark.parametrize(
+    "narrow", [{"families": ["pitfall"]}, {"scope": Scope(table="dim_bed")}], ids=["family", "scope"]
+)
+def test_a_filter_that_leaves_few_cards_is_answered_in_one_round_however_many_questions_there_are(
+    memory: Memory, narrow
+):
+    for n in range(60):
+        memory.session(clarified(1), promoted(2, 1), session=f"s{n}", question=f"subject {n}?", sql=None)
+    memory.ingest()
+    held = memory.hold(CardContent(Family.PITFALL, subject="trap", dependencies=depending("dim_bed")))
+    memory.project()
+    memory.index.searched.clear()
+    assert ids(memory.search("subject", **narrow)) == held
+    assert len(memory.index.searched) == len(set(memory.index.searched))
+
+
+def test_no_transaction_is_open_while_the_index_searches(filled: Memory):
+    pool, held = filled.runtime.database._engine.pool, []
+    filled.index.before = lambda target: held.append(pool.checkedout())
+    filled.plant(*[filled.point("unheard", f"mem-9{n:03d}") for n in range(120)])
+    filled.search("unheard", limit=40)
+    assert len(held) > len(Collection)  # the orphans took more than one round
+    assert set(held) == {0}
 
 
 def test_the_question_is_embedded_once_with_its_shape(filled: Memory):

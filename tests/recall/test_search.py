@@ -204,6 +204,21 @@ def test_a_card_deleted_while_the_index_answers_is_not_served(memory: Memory):
     assert ids(memory.search("active patient")) == [other]
 
 
+def test_a_card_deleted_while_the_index_is_asked_once_more_is_not_served(memory: Memory):
+    gone, *others = memory.hold(*[a_concept(f"a{n}", f"b{n}") for n in range(3)])
+    memory.project()
+    memory.plant(*[memory.point("subject", f"mem-9{n:03d}") for n in range(60)])
+    rounds = []
+
+    def removing(target) -> None:
+        rounds.append(target.collection)
+        if rounds.count(Collection.MEMORY_CARDS) == 2 and target.collection == Collection.MEMORY_CARDS:
+            memory.remove(gone)
+
+    memory.index.before = removing
+    assert set(ids(memory.search("subject", limit=3))) == set(others)
+
+
 def test_a_question_that_nobody_asks_any_more_leads_nowhere(memory: Memory):
     memory.session(clarified(1, "zzz", "qqq"), promoted(2, 1), question="How many?", sql=None)
     memory.ingest()

@@ -16,6 +16,6 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 @cache
 def load(file: str) -> dict[str, TextClause]:
-    """The statements of `<file>.sql` by the name that stands above each as `-- name: …`."""
+    """The statements (or, in `fragments`, parts of them) of `<file>.sql` by what stands above each as `-- name: …`."""
     _, *parts = _NAME.split(files(__name__).joinpath(f"{file}.sql").read_text(encoding="utf-8"))
     return {name: text(body.strip()) for name, body in zip(parts[::2], parts[1::2], strict=True)}

@@ -6,6 +6,10 @@ INSERT INTO card_number (workspace, prefix, last) VALUES (:workspace, :prefix, :
 ON CONFLICT (workspace, prefix) DO UPDATE SET last = card_number.last + excluded.last
 RETURNING last
 
+-- name: reserve_numbers
+INSERT INTO card_number (workspace, prefix, last) VALUES (:workspace, :prefix, :last)
+ON CONFLICT (workspace, prefix) DO UPDATE SET last = greatest(card_number.last, excluded.last)
+
 -- name: insert
 INSERT INTO card (
     workspace, card_id, family, origin, edited, subject, detail, rationale, question, sql, dialect, context, database,
@@ -50,7 +54,8 @@ UPDATE card SET flags = array_remove(flags, CAST(:flag AS text))
 WHERE workspace = :workspace AND card_id = ANY(:card_ids) AND CAST(:flag AS text) = ANY(flags)
 
 -- name: contents
-SELECT c.*, ARRAY(
+SELECT c.card_id, c.version, c.family, c.subject, c.detail, c.rationale, c.question, c.sql, c.dialect, c.context,
+    c.database, c.schema, c.concepts, c.origin, c.edited, c.flags, c.fingerprint, c.updated_at, c.updated_by, ARRAY(
     SELECT ARRAY[d.database, d.schema, d."table", d."column"]
     FROM card_dependency d
     WHERE d.workspace = c.workspace AND d.card_id = c.card_id

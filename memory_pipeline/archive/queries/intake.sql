@@ -1,11 +1,21 @@
+-- What an intake has to do, found :limit at a time, and each row with the total that there is. What was done is not
+-- found again.
+
 -- name: withdraw_clarifications
 -- Sources whose clarification is no longer promoted. A consumed source (without a card) stays, and stays consumed.
+WITH withdrawn AS (
+    SELECT s.workspace, s.session_id, s.seq, count(*) OVER () AS total
+    FROM card_source s
+    JOIN decision d USING (workspace, session_id, seq)
+    WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
+        AND d.outcome IS DISTINCT FROM 'promoted'
+    ORDER BY s.card_id, s.session_id, s.seq
+    LIMIT :limit
+)
 DELETE FROM card_source s
-USING decision d
-WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
-    AND d.workspace = s.workspace AND d.session_id = s.session_id AND d.seq = s.seq
-    AND d.outcome IS DISTINCT FROM 'promoted'
-RETURNING s.card_id
+USING withdrawn w
+WHERE s.workspace = w.workspace AND s.session_id = w.session_id AND s.seq = w.seq
+RETURNING s.card_id, w.total
 
 -- name: follow_promotions
 -- Every promotion that a source has had is consumed with it, should its card be deleted.
@@ -18,14 +28,21 @@ WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.c
 
 -- name: new_clarifications
 -- Promoted clarifications that are no source yet, or were consumed by an administrator's deletion before a later promotion.
-SELECT d.session_id, d.seq, d.ts, d.subject, d.detail, d.rationale, d.concepts, d.tables, d.text_key, d.promoted_by,
-    n.database, n.schema, n.question_id, n.effective_question AS question
-FROM decision d
+WITH new AS (
+    SELECT d.workspace, d.session_id, d.seq, count(*) OVER () AS total
+    FROM decision d
+    LEFT JOIN card_source s USING (workspace, session_id, seq)
+    WHERE d.workspace = :workspace AND d.outcome = 'promoted'
+        AND (s.seq IS NULL OR (s.card_id IS NULL AND d.promoted_by > s.decided_by))
+    ORDER BY d.ts, d.session_id COLLATE "C", d.seq
+    LIMIT :limit
+)
+SELECT new.total, d.session_id, d.seq, d.subject, d.detail, d.rationale, d.concepts, d.tables, d.text_key,
+    d.promoted_by, n.database, n.schema, n.question_id, n.effective_question AS question
+FROM new
+JOIN decision d USING (workspace, session_id, seq)
 JOIN session n USING (workspace, session_id)
-LEFT JOIN card_source s USING (workspace, session_id, seq)
-WHERE d.workspace = :workspace AND d.outcome = 'promoted'
-    AND (s.seq IS NULL OR (s.card_id IS NULL AND d.promoted_by > s.decided_by))
-ORDER BY d.text_key, d.ts, d.session_id COLLATE "C", d.seq
+ORDER BY d.ts, d.session_id COLLATE "C", d.seq
 
 -- name: cards_of_equal_text
 -- The card that has a source of equal text comes before one whose text is an administrator's own.
@@ -60,13 +77,27 @@ WHERE s.workspace = :workspace AND s.card_id = ANY(:card_ids)
 ORDER BY s.card_id, d.ts, d.session_id COLLATE "C", d.seq
 
 -- name: moved_cards
--- Cards with a source from a session whose manifest now names another database or schema than the card.
-SELECT DISTINCT s.card_id
-FROM card_source s
-JOIN session n USING (workspace, session_id)
+-- Cards whose smallest source is from a session whose manifest now names another database or schema than the card.
+SELECT c.card_id, count(*) OVER () AS total
+FROM (
+    SELECT DISTINCT ON (s.card_id) s.workspace, s.card_id, n.database, n.schema
+    FROM card_source s
+    JOIN decision d USING (workspace, session_id, seq)
+    JOIN session n USING (workspace, session_id)
+    WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
+    ORDER BY s.card_id, d.ts, d.session_id COLLATE "C", d.seq) AS smallest
 JOIN card c USING (workspace, card_id)
-WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified'
-    AND (c.database, c.schema) IS DISTINCT FROM (n.database, n.schema)
+WHERE NOT c.edited AND (c.database, c.schema) IS DISTINCT FROM (smallest.database, smallest.schema)
+ORDER BY c.card_id
+LIMIT :limit
+
+-- name: edited_cards
+-- All cards whose text is an administrator's and that reviewers stand behind too: whether the two differ is not stored.
+SELECT c.card_id, count(*) OVER () AS total
+FROM card c
+WHERE c.workspace = :workspace AND c.edited AND EXISTS (
+    SELECT FROM card_source s
+    WHERE s.workspace = c.workspace AND s.card_id = c.card_id AND s.decision_type = 'concept_clarified')
 
 -- name: without_sources
 SELECT c.card_id, c.edited
@@ -80,11 +111,14 @@ VALUES (:workspace, :question_id, :text, :text_key, :fingerprint)
 ON CONFLICT DO NOTHING
 
 -- name: moved_questions
-SELECT DISTINCT s.session_id, n.question_id, n.effective_question AS question
-FROM card_source s
-JOIN session n USING (workspace, session_id)
-WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
-    AND s.question_id IS DISTINCT FROM n.question_id
+SELECT n.session_id, n.question_id, n.effective_question AS question, count(*) OVER () AS total
+FROM session n
+WHERE n.workspace = :workspace AND EXISTS (
+    SELECT FROM card_source s
+    WHERE s.workspace = n.workspace AND s.session_id = n.session_id AND s.decision_type = 'concept_clarified'
+        AND s.card_id IS NOT NULL AND s.question_id IS DISTINCT FROM n.question_id)
+ORDER BY n.session_id
+LIMIT :limit
 
 -- name: move_question
 UPDATE card_source SET question_id = :question_id
@@ -92,15 +126,23 @@ WHERE workspace = :workspace AND session_id = :session_id AND decision_type = 'c
 
 -- name: unsolved_sessions
 -- Finalized sessions with approved SQL that have no solved question, and whose approval no deletion has consumed.
-SELECT n.session_id, n.approved_seq, n.effective_question AS question, n.sql, n.context, n.database, n.schema, n.dialect
-FROM session n
-JOIN decision d ON d.workspace = n.workspace AND d.session_id = n.session_id AND d.seq = n.approved_seq
-WHERE n.workspace = :workspace AND n.status = 'finalized' AND n.sql IS NOT NULL
-    AND NOT EXISTS (
-        SELECT FROM card_source s
-        WHERE s.workspace = n.workspace AND s.session_id = n.session_id AND s.decision_type = 'sql_approved'
-            AND (s.card_id IS NOT NULL OR s.seq >= n.approved_seq))
-ORDER BY d.ts, n.session_id COLLATE "C"
+WITH unsolved AS (
+    SELECT n.workspace, n.session_id, d.ts, count(*) OVER () AS total
+    FROM session n
+    JOIN decision d ON d.workspace = n.workspace AND d.session_id = n.session_id AND d.seq = n.approved_seq
+    WHERE n.workspace = :workspace AND n.status = 'finalized' AND n.sql IS NOT NULL
+        AND NOT EXISTS (
+            SELECT FROM card_source s
+            WHERE s.workspace = n.workspace AND s.session_id = n.session_id AND s.decision_type = 'sql_approved'
+                AND (s.card_id IS NOT NULL OR s.seq >= n.approved_seq))
+    ORDER BY d.ts, n.session_id COLLATE "C"
+    LIMIT :limit
+)
+SELECT u.total, n.session_id, n.approved_seq, n.effective_question AS question, n.sql, n.context, n.database, n.schema,
+    n.dialect
+FROM unsolved u
+JOIN session n USING (workspace, session_id)
+ORDER BY u.ts, n.session_id COLLATE "C"
 
 -- name: move_approvals
 -- The source of a solved question is always the last effective approval.
@@ -112,34 +154,52 @@ WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND s.card_i
 
 -- name: changed_solved
 -- Solved questions whose session says something else than the card, unless an edited one is flagged for it already.
-SELECT c.card_id, c.edited, n.effective_question AS question, n.sql, n.context, n.database, n.schema, n.dialect
-FROM card_source s
-JOIN session n USING (workspace, session_id)
+WITH changed AS (
+    SELECT c.workspace, c.card_id, n.session_id, count(*) OVER () AS total
+    FROM card_source s
+    JOIN session n USING (workspace, session_id)
+    JOIN card c USING (workspace, card_id)
+    WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND n.status = 'finalized' AND n.sql IS NOT NULL
+        AND (c.question, c.sql, c.dialect, c.context, c.database, c.schema)
+            IS DISTINCT FROM (n.effective_question, n.sql, n.dialect, n.context, n.database, n.schema)
+        AND NOT (c.edited AND 'ledger_differs' = ANY(c.flags))
+    ORDER BY c.card_id
+    LIMIT :limit
+)
+SELECT x.total, c.card_id, c.edited, n.effective_question AS question, n.sql, n.context, n.database, n.schema, n.dialect
+FROM changed x
 JOIN card c USING (workspace, card_id)
-WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND n.status = 'finalized' AND n.sql IS NOT NULL
-    AND (c.question, c.sql, c.dialect, c.context, c.database, c.schema)
-        IS DISTINCT FROM (n.effective_question, n.sql, n.dialect, n.context, n.database, n.schema)
-    AND NOT (c.edited AND 'ledger_differs' = ANY(c.flags))
+JOIN session n USING (workspace, session_id)
 
 -- name: settled_solved
--- Edited solved questions that were flagged, and whose session has come to say the same.
-SELECT c.card_id
+-- Edited solved questions that were flagged, and whose session has come to say the same; of a merged one all sessions.
+SELECT c.card_id, count(*) OVER () AS total
 FROM card_source s
 JOIN session n USING (workspace, session_id)
 JOIN card c USING (workspace, card_id)
 WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND c.edited AND 'ledger_differs' = ANY(c.flags)
-    AND (c.question, c.sql, c.dialect, c.context, c.database, c.schema)
-        IS NOT DISTINCT FROM (n.effective_question, n.sql, n.dialect, n.context, n.database, n.schema)
+GROUP BY c.card_id
+HAVING bool_and((c.question, c.sql, c.dialect, c.context, c.database, c.schema)
+    IS NOT DISTINCT FROM (n.effective_question, n.sql, n.dialect, n.context, n.database, n.schema))
+ORDER BY c.card_id
+LIMIT :limit
 
 -- name: withdraw_approvals
 -- Only a ledger withdraws: no approval is effective any more, but for those that a deletion has consumed.
+WITH withdrawn AS (
+    SELECT s.workspace, s.session_id, s.seq, count(*) OVER () AS total
+    FROM card_source s
+    JOIN session n USING (workspace, session_id)
+    WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND s.card_id IS NOT NULL
+        AND (n.approved_seq IS NULL OR EXISTS (
+            SELECT FROM card_source consumed
+            WHERE consumed.workspace = s.workspace AND consumed.session_id = s.session_id
+                AND consumed.decision_type = 'sql_approved' AND consumed.card_id IS NULL
+                AND consumed.seq >= n.approved_seq))
+    ORDER BY s.session_id, s.seq
+    LIMIT :limit
+)
 DELETE FROM card_source s
-USING session n
-WHERE s.workspace = :workspace AND s.decision_type = 'sql_approved' AND s.card_id IS NOT NULL
-    AND n.workspace = s.workspace AND n.session_id = s.session_id
-    AND (n.approved_seq IS NULL OR EXISTS (
-        SELECT FROM card_source consumed
-        WHERE consumed.workspace = s.workspace AND consumed.session_id = s.session_id
-            AND consumed.decision_type = 'sql_approved' AND consumed.card_id IS NULL
-            AND consumed.seq >= n.approved_seq))
-RETURNING s.card_id
+USING withdrawn w
+WHERE s.workspace = w.workspace AND s.session_id = w.session_id AND s.seq = w.seq
+RETURNING s.card_id, w.total

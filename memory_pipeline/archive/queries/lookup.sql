@@ -1,12 +1,7 @@
 -- name: propagation
--- A workspace that keeps no projections for the identity wants a point for everything. A missing collection is lost
--- when the archive knows of a point in it that it still wants.
+-- A missing collection is lost when the archive knows of a point in it that it still wants.
 SELECT
-    CASE WHEN EXISTS (SELECT FROM embedding_identity WHERE workspace = :workspace AND identity = :identity)
-        THEN (SELECT count(*) FROM projection WHERE workspace = :workspace AND identity = :identity AND pending)
-        ELSE (SELECT count(*) FROM card WHERE workspace = :workspace)
-            + (SELECT count(*) FROM question WHERE workspace = :workspace)
-    END AS pending,
+    (SELECT count(*) FROM pending_points(:workspace, :identity)) AS pending,
     ARRAY(
         SELECT missing.collection
         FROM unnest(CAST(:missing AS text[])) AS missing (collection)
@@ -86,7 +81,8 @@ ORDER BY l.source_id COLLATE "C", l.target_id COLLATE "C"
 
 -- name: by_text
 -- Cards that share a word with the question, in the workspace's language where PostgreSQL knows it. Its parser splits
--- flag_attivo by itself; CDSCode is read a second time in parts.
+-- flag_attivo by itself; CDSCode is read a second time in parts. A text is read so far only, since a vector of more than
+-- 1 MB is an error and would fail every answer; and once only, which without MATERIALIZED would be twice.
 WITH language AS (
     SELECT coalesce(
         (SELECT p.oid FROM pg_ts_config p
@@ -103,15 +99,15 @@ WITH language AS (
     ) AS words
     FROM language l
 ), card_text AS (
-    SELECT c.card_id, c.family, concat_ws(' ', c.subject, c.detail, c.question) AS text
+    SELECT c.card_id, left(concat_ws(' ', c.subject, c.detail, c.question), 100000) AS text
     FROM card c
     WHERE c.workspace = :workspace AND c.family = ANY(:families)
-), read AS (
-    SELECT t.card_id, t.family, a.words, to_tsvector(a.config,
+), read AS MATERIALIZED (
+    SELECT t.card_id, a.words, to_tsvector(a.config,
         concat_ws(' ', t.text, nullif(regexp_replace(t.text, a.hump, '\1\2 ', 'g'), t.text))) AS vector
     FROM card_text t
     CROSS JOIN asked a
 )
-SELECT card_id, family, ts_rank(vector, words) AS rank
+SELECT card_id, ts_rank(vector, words) AS rank
 FROM read
 WHERE vector @@ words

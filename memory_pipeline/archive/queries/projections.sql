@@ -7,6 +7,7 @@ SELECT item_id
 FROM projection
 WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND pending
     AND (next_try IS NULL OR next_try <= clock_timestamp())
+    AND (CAST(:items AS text[]) IS NULL OR item_id = ANY(:items))
 ORDER BY wanted_at, item_id
 LIMIT :limit
 
@@ -37,21 +38,34 @@ WHERE workspace = :workspace AND identity = :identity AND collection = :collecti
 -- name: hasten
 UPDATE projection SET next_try = NULL
 WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND pending AND next_try IS NOT NULL
+    AND (CAST(:items AS text[]) IS NULL OR item_id = ANY(:items))
 
 -- name: distrust
+-- What was pending already has waited since then, and no longer waits for its next try.
 UPDATE projection
-SET pending = true, certified = NULL, wanted_at = clock_timestamp(), attempts = 0, next_try = NULL, reason = :reason
+SET pending = true, certified = NULL, wanted_at = CASE WHEN pending THEN wanted_at ELSE clock_timestamp() END,
+    attempts = 0, next_try = NULL, reason = :reason
 WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND item_id = ANY(:items)
-    AND NOT pending
 
--- name: certified
-SELECT item_id, certified
-FROM projection
-WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND NOT pending
+-- name: distrust_all
+UPDATE projection
+SET pending = true, certified = NULL, wanted_at = CASE WHEN pending THEN wanted_at ELSE clock_timestamp() END,
+    attempts = 0, next_try = NULL, reason = :reason
+WHERE workspace = :workspace
 
--- name: pending_items
-SELECT item_id FROM projection
-WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND pending
+-- name: expected
+SELECT p.item_id, p.wanted, p.pending, CASE WHEN p.wanted IS NOT NULL THEN coalesce(c.version, 1) END AS version
+FROM projection p
+LEFT JOIN card c ON c.workspace = p.workspace AND c.card_id = p.item_id
+WHERE p.workspace = :workspace AND p.identity = :identity AND p.collection = :collection
+
+-- name: identities
+SELECT identity FROM embedding_identity WHERE workspace = :workspace
+
+-- name: waiting
+SELECT count(*) AS pending, min(wanted_at) AS oldest,
+    coalesce(bool_or(next_try IS NULL OR next_try <= clock_timestamp()), false) AS due
+FROM pending_points(:workspace, :identity)
 
 -- name: states
 SELECT collection, count(*) FILTER (WHERE NOT pending) AS certified, count(*) FILTER (WHERE pending) AS pending,

@@ -1,6 +1,9 @@
 -- name: signatures
 SELECT session_id, signature FROM session_reading WHERE workspace = :workspace
 
+-- name: were_read
+SELECT EXISTS (SELECT FROM session_reading WHERE workspace = :workspace) AS were_read
+
 -- name: decisions
 SELECT session_id, seq, ts, type, phase, subject, detail, rationale, concepts, tables
 FROM decision

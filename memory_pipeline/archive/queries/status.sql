@@ -1,27 +1,39 @@
 -- name: cards
 SELECT family, count(*) AS cards FROM card WHERE workspace = :workspace GROUP BY family
 
--- name: numbers
-SELECT
-    (SELECT count(*) FROM card_source WHERE workspace = :workspace AND card_id IS NOT NULL) AS sources,
-    d.candidates, d.declined, d.decisions, d.effective, d.promoted,
+-- name: ledgers
+SELECT count(*) AS decisions, count(*) FILTER (WHERE effective) AS effective,
+    count(*) FILTER (WHERE outcome = 'promoted') AS promoted,
+    count(*) FILTER (WHERE outcome = 'candidate') AS candidates,
+    count(*) FILTER (WHERE outcome = 'declined') AS declined,
     (SELECT count(*) FROM session WHERE workspace = :workspace) AS sessions,
-    (SELECT count(*) FROM ledger_fault WHERE workspace = :workspace) AS faults,
-    p.certified, p.pending, p.lag_seconds,
-    (SELECT count(*) FROM (
-        SELECT FROM card_source
-        WHERE workspace = :workspace AND card_id IS NOT NULL
-        GROUP BY card_id HAVING count(*) > 1) confirmed) AS cards_with_several_sources
+    (SELECT count(*) FROM ledger_fault WHERE workspace = :workspace) AS faults
+FROM decision
+WHERE workspace = :workspace
+
+-- name: sources
+SELECT coalesce(sum(sources), 0) AS sources, count(*) FILTER (WHERE sources > 1) AS cards_with_several_sources
 FROM (
-    SELECT count(*) AS decisions, count(*) FILTER (WHERE effective) AS effective,
-        count(*) FILTER (WHERE outcome = 'promoted') AS promoted,
-        count(*) FILTER (WHERE outcome = 'candidate') AS candidates,
-        count(*) FILTER (WHERE outcome = 'declined') AS declined
-    FROM decision WHERE workspace = :workspace) d
-CROSS JOIN (
-    SELECT count(*) FILTER (WHERE NOT pending) AS certified, count(*) FILTER (WHERE pending) AS pending,
-        coalesce(extract(epoch FROM clock_timestamp() - min(wanted_at) FILTER (WHERE pending)), 0) AS lag_seconds
-    FROM projection WHERE workspace = :workspace AND identity = :identity) p
+    SELECT count(*) AS sources
+    FROM card_source
+    WHERE workspace = :workspace AND card_id IS NOT NULL
+    GROUP BY card_id) AS confirmed
+
+-- name: points
+SELECT count(*) AS pending,
+    coalesce(extract(epoch FROM clock_timestamp() - min(wanted_at)), 0) AS lag_seconds, (
+        SELECT count(*)
+        FROM projection
+        WHERE workspace = :workspace AND identity = :identity AND NOT pending
+    ) AS certified
+FROM pending_points(:workspace, :identity)
+
+-- name: fault_counts
+SELECT kind, count(*) AS faults
+FROM ledger_fault
+WHERE workspace = :workspace
+GROUP BY kind
+ORDER BY faults DESC, kind
 
 -- name: faults
 SELECT session_id, line, kind, reason

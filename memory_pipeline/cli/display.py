@@ -1,0 +1,129 @@
+"""What the commands of the administration show to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from memory_pipeline.cards import Dependency
+from memory_pipeline.console import escape, show_table
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.grants import Grant
+    from memory_pipeline.archive.incomplete import Incomplete
+    from memory_pipeline.archive.listing import CardDetail, Page, PointState
+    from memory_pipeline.archive.workspaces import Holdings
+    from memory_pipeline.curation import Outcome
+    from memory_pipeline.propagation import ProjectionReport
+
+_out = Console(highlight=False, soft_wrap=True)
+_TEXTS = ("subject", "question", "detail", "rationale", "context", "dialect", "sql", "database", "schema")
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Whether an edit was saved, and whether recall answers accordingly."""
+    done = "is deleted" if outcome.version is None else f"is saved, at version {outcome.version}"
+    if outcome.recallable:
+        _out.print(f"{outcome.card_id} {done}; the index follows.", markup=False)
+        return
+    _out.print(f"{outcome.card_id} {done}. The index does not follow yet: {outcome.reason}.", markup=False)
+    _out.print("`memory-pipeline card pending` lists it, `memory-pipeline card retry` completes it.", style="dim")
+
+
+def print_page(page: Page) -> None:
+    """A page of cards, and how many there are in all."""
+    rows = [
+        (c.card_id, c.family, c.version, c.title, c.sources, c.origin, c.state, _moment(c.updated_at), c.updated_by)
+        for c in page.cards
+    ]
+    head = ("card", "family", "version", "title", "sources", "origin", "state", "updated", "by")
+    show_table(head, rows)
+    _out.print(f"{len(rows)} of {page.total} card(s).")
+
+
+def print_card(card: CardDetail) -> None:
+    """All that the archive knows of a card."""
+    edited = ", edited" if card.edited else ""
+    _out.print(f"[bold]{card.card_id}[/bold] ({card.content.family}), version {card.version}, {card.origin}{edited}")
+    _line("changed", f"{_moment(card.updated_at)} by {card.updated_by}")
+    for name in _TEXTS:
+        _line(name, getattr(card.content, name))
+    _line("concepts", ", ".join(card.content.concepts))
+    _line("depends on", ", ".join(_object(each) for each in card.content.dependencies))
+    _line("flags", ", ".join(card.flags))
+    _line("index", _state(card.projection))
+    for link in card.links:
+        _line("link", f"{'to' if link.outgoing else 'from'} {link.other} ({link.title}): {link.meaning}")
+    for source in card.sources:
+        _line("source", f"{source.session_id}, decision {source.seq}: {source.question}")
+
+
+def print_pending(items: Sequence[Incomplete]) -> None:
+    """The points that are pending, and why."""
+    rows = [
+        (
+            item.item_id,
+            item.collection,
+            "remove" if item.removal else "write",
+            item.reason or "not tried yet",
+            item.attempts,
+            _moment(item.since),
+            _moment(item.next_try),
+        )
+        for item in items
+    ]
+    show_table(("item", "collection", "to do", "reason", "attempts", "since", "next try"), rows)
+    _out.print(f"{len(rows)} point(s) pending.")
+
+
+def print_retry(report: ProjectionReport) -> None:
+    """What a retry completed, and what it left."""
+    _out.print(f"{report.written} point(s) written, {report.removed} removed; {report.pending} still pending.")
+    if report.busy:
+        _out.print("Another process is projecting this workspace, and takes up the rest.", style="yellow")
+
+
+def print_grants(grants: Sequence[Grant]) -> None:
+    """Who may do what, given by whom."""
+    rows = [(grant.principal, grant.role, grant.granted_by, _moment(grant.granted_at)) for grant in grants]
+    show_table(("principal", "role", "given by", "at"), rows)
+
+
+def print_workspaces(roles: Mapping[str, str]) -> None:
+    """Workspaces, and what the principal may do in each."""
+    if not roles:
+        _out.print("There is no workspace in which you have a grant.")
+    show_table(("workspace", "role"), list(roles.items()))
+
+
+def named(found: Holdings) -> str:
+    """What a workspace holds, in a sentence."""
+    families = ", ".join(f"{number} {family}" for family, number in found.cards.items() if number)
+    cards = f"{sum(found.cards.values())} card(s){f' ({families})' if families else ''}"
+    return (
+        f"{cards}, {found.sources} source(s), {found.sessions} session(s), {found.points} point(s) of the index, "
+        f"{found.grants} grant(s) and {found.waiting_edits} waiting edit(s)"
+    )
+
+
+def _line(name: str, text: str) -> None:
+    if text:
+        _out.print(f"  [dim]{name}[/dim]  {escape(text)}")
+
+
+def _object(dependency: Dependency) -> str:
+    levels = (dependency.database, dependency.schema, dependency.table, dependency.column)
+    return ".".join(level for level in levels if level)
+
+
+def _state(point: PointState) -> str:
+    if point.state == "recallable":
+        return "follows" + (" (the model read only the beginning of a text)" if point.truncated else "")
+    return f"pending since {_moment(point.wanted_at)}: {point.reason or 'not tried yet'}"
+
+
+def _moment(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}" if moment else ""

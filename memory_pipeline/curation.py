@@ -1,0 +1,257 @@
+"""What administrators do to a workspace, each as one call: may they, do it, propagate it, and say what became of it.
+
+PostgreSQL is all that it needs: with the index or the embedding model away, an edit is saved and reported incomplete.
+Only the removal of a workspace has to reach the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Items
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_pipeline import ledger
+from memory_pipeline.archive import editing, grants, listing, projections, workspaces
+from memory_pipeline.archive.grants import Role
+from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
+from memory_pipeline.edits import Change, Create, Delete, Edit
+from memory_pipeline.errors import MemoryPipelineError, SessionsUnavailable, WorkspaceInUse
+from memory_pipeline.propagation import ProjectionReport, project
+from memory_pipeline.propagation.removal import points_removed
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.database import Tx
+    from memory_pipeline.archive.editing import Saved
+    from memory_pipeline.archive.grants import Grant
+    from memory_pipeline.archive.listing import CardDetail, ListRequest, Page
+    from memory_pipeline.archive.workspaces import Holdings
+    from memory_pipeline.runtime import Runtime
+
+_PROJECTOR_WAIT = 2.0  # seconds; whoever projects the whole workspace takes the edit along
+_NOT_ASKED = "it was saved without propagating it: the next projection does"
+_BUSY = "another process is projecting this workspace, and takes it along"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an edit.
+
+    Attributes:
+        card_id: the card that was made, changed, kept or deleted.
+        version: its version now; None when it was deleted.
+        saved: whether the archive holds the edit. An edit that is not saved is an error.
+        recallable: whether recall answers accordingly: no point of the card, or of a question behind it, is pending.
+        reason: why it is not recallable yet; None when it is.
+    """
+
+    card_id: str
+    version: int | None
+    saved: bool
+    recallable: bool
+    reason: str | None
+
+
+class Curation:
+    """The administration of workspaces, on behalf of one principal.
+
+    Every call asks the principal's grants: reading takes any, whatever changes something takes an administrator's. All
+    raise UnknownWorkspace, NotPermitted, ArchiveUnavailable and SchemaOutOfDate.
+
+    Args:
+        runtime: archive, index and embedder, of which the latter two may be away.
+        principal: who acts; by default whom the settings name.
+    """
+
+    def __init__(self, runtime: Runtime, principal: str | None = None) -> None:
+        self._runtime = runtime
+        self.principal = principal or runtime.settings.acting_principal
+
+    def save(self, workspace: str, edit: Edit, *, propagate: bool = True) -> Outcome:
+        """Apply an edit in one transaction and then, if it can be, bring the points that it touched up to date.
+
+        Args:
+            workspace: whose card.
+            edit: what to do.
+            propagate: whether to bring the points up to date in this call. It does not wait for the rest of the
+                workspace's backlog.
+
+        Raises:
+            InvalidEdit, CardNotFound, VersionConflict: nothing was saved.
+            ArchiveUnavailable: nothing was saved, unless the loss came while committing.
+        """
+        saved, items = self._applied(workspace, edit)
+        trouble = self._propagated(workspace, items) if propagate else _NOT_ASKED
+        try:
+            left = self._incomplete(workspace, items)
+        except MemoryPipelineError as error:  # it is saved all the same
+            return Outcome(saved.card_id, saved.version, saved=True, recallable=False, reason=str(error))
+        reasons = [trouble, *(item.reason for item in left)]
+        reason = next((each for each in reasons if each), _BUSY) if left else None
+        return Outcome(saved.card_id, saved.version, saved=True, recallable=not left, reason=reason)
+
+    def list(self, workspace: str, request: ListRequest) -> Page:
+        """One page of the cards that a request asks for, and how many there are in all.
+
+        Raises:
+            InvalidInput: the request cannot be answered.
+        """
+        with self._reading(workspace) as tx:
+            return listing.list_cards(tx, self._runtime.identity.hash, request)
+
+    def detail(self, workspace: str, card_id: str) -> CardDetail:
+        """A card with all that belongs to it.
+
+        Raises:
+            CardNotFound: there is no such card in the workspace.
+        """
+        with self._reading(workspace) as tx:
+            return listing.detail(tx, self._runtime.identity.hash, card_id)
+
+    def pending(self, workspace: str) -> Sequence[Incomplete]:
+        """The points that do not hold yet what the archive wants, deleted cards included, longest waiting first."""
+        with self._reading(workspace) as tx:
+            return incomplete(tx, self._runtime.identity.hash)
+
+    def retry(self, workspace: str, card_id: str | None = None) -> ProjectionReport:
+        """Complete what is pending, now, from the state that the archive has now.
+
+        Args:
+            workspace: of which workspace.
+            card_id: only of this card, which may be deleted; by default all.
+
+        Raises:
+            CardNotFound: the workspace has no such card, and none that is deleted and pending.
+            IndexUnavailable, IndexIncompatible, EmbedderUnavailable: what is unfinished stays pending.
+        """
+        items = None
+        with self._allowed(workspace, Role.ADMINISTRATOR) as tx:
+            if card_id is not None:
+                require_known(tx, card_id)
+                items = points_of(tx, [card_id])
+        return project(self._runtime, workspace, retry_now=True, items=items)
+
+    def grants(self, workspace: str) -> Sequence[Grant]:
+        """Who may do what in the workspace."""
+        with self._reading(workspace) as tx:
+            return grants.of_workspace(tx)
+
+    def give(self, workspace: str, principal: str, role: Role) -> bool:
+        """Let a principal do what a role allows; whether that changed anything. See `grants.give`."""
+        return grants.give(self._runtime.database, workspace, principal, role, by=self.principal)
+
+    def take(self, workspace: str, principal: str) -> bool:
+        """Take a principal's grant away; whether there was one. See `grants.take`."""
+        return grants.take(self._runtime.database, workspace, principal, by=self.principal)
+
+    def workspaces(self) -> Mapping[str, Role]:
+        """The workspaces in which the principal has a grant, and which."""
+        return grants.held_by(self._runtime.database, self.principal)
+
+    def make_workspace(self, workspace: str, language: str | None = None) -> bool:
+        """Make a workspace where there is none, with the principal as its first administrator; whether it was made.
+
+        Args:
+            workspace: its name.
+            language: Snowball's name of its texts' language; by default the settings'.
+
+        Raises:
+            UnknownWorkspace: no workspace may be called so.
+            InvalidSettings: the language is not supported.
+        """
+        spoken = language or self._runtime.settings.language
+        return workspaces.make(self._runtime.database, workspace, language=spoken, principal=self.principal)
+
+    def removable(self, workspace: str) -> Holdings:
+        """What would go with a workspace.
+
+        Raises:
+            WorkspaceInUse: its session directories would bring its content back.
+            SessionsUnavailable: whether there are any cannot be told.
+        """
+        with self._allowed(workspace, Role.ADMINISTRATOR) as tx:
+            found = workspaces.holdings(tx)
+        self._refuse_sessions(workspace)
+        return found
+
+    def remove_workspace(self, workspace: str) -> Holdings:
+        """Remove a workspace, first its points and then all that the archive holds of it.
+
+        Interrupted, or with the index away, the workspace is still there, and all of its points are pending: to be
+        removed again, or to be projected again. Session directories are nobody's but the user's.
+
+        Returns:
+            what went.
+
+        Raises:
+            WorkspaceInUse, SessionsUnavailable: as for `removable`.
+            IndexUnavailable: the index is away, or a projector stays at work.
+        """
+        found = self.removable(workspace)
+        with points_removed(self._runtime, workspace), self._changing(workspace) as tx:
+            workspaces.remove(tx)
+        return found
+
+    def _applied(self, workspace: str, edit: Edit) -> tuple[Saved, set[str]]:
+        """Save an edit; the outcome, and the items whose points it may have touched."""
+        with self._changing(workspace) as tx:
+            projections.register(tx, self._runtime.identity)  # or nobody would know what is missing from the index
+            touched = points_of(tx, _cards_of(edit))
+            saved = editing.apply(tx, edit, principal=self.principal)
+        return saved, {*touched, saved.card_id}
+
+    def _propagated(self, workspace: str, items: Items[str]) -> str | None:
+        """Bring the items' points up to date; why that was not possible, or None."""
+        try:
+            collections = {item.collection for item in self._incomplete(workspace, items)}
+            report = project(
+                self._runtime, workspace, sorted(collections), retry_now=True, items=items, wait=_PROJECTOR_WAIT
+            )
+        except MemoryPipelineError as error:
+            return str(error)
+        return _BUSY if report.busy else None
+
+    def _incomplete(self, workspace: str, items: Items[str]) -> Sequence[Incomplete]:
+        with self._runtime.database.transaction(workspace) as tx:
+            return incomplete(tx, self._runtime.identity.hash, items)
+
+    def _refuse_sessions(self, workspace: str) -> None:
+        root = self._runtime.settings.sessions
+        directory = root / workspace
+        try:
+            fed = directory.is_dir() and ledger.list_sessions(root, workspace)
+        except OSError as error:  # not to be able to look is not to find none
+            raise SessionsUnavailable(f"{directory} cannot be read ({error.strerror}): make it readable") from None
+        if fed:
+            raise WorkspaceInUse(
+                f"{directory} holds sessions of workspace {workspace!r}: the next ingest would bring its content back; "
+                "move that directory away first"
+            )
+
+    @contextmanager
+    def _reading(self, workspace: str) -> Iterator[Tx]:
+        with self._runtime.database.transaction(workspace, snapshot=True) as tx:
+            grants.require_in(tx, self.principal, Role.READER)
+            yield tx
+
+    @contextmanager
+    def _allowed(self, workspace: str, role: Role) -> Iterator[Tx]:
+        with self._runtime.database.transaction(workspace) as tx:
+            grants.require_in(tx, self.principal, role)
+            yield tx
+
+    @contextmanager
+    def _changing(self, workspace: str) -> Iterator[Tx]:
+        with self._runtime.database.transaction(workspace, writing=True) as tx:
+            grants.require_in(tx, self.principal, Role.ADMINISTRATOR)
+            yield tx
+
+
+def _cards_of(edit: Edit) -> tuple[str, ...]:
+    """The existing cards that an edit gives other contents or takes away."""
+    if isinstance(edit, Create):
+        return ()
+    if isinstance(edit, Change | Delete):
+        return (edit.card_id,)
+    return edit.keep, edit.other

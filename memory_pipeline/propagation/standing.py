@@ -1,0 +1,84 @@
+"""What the last audit of each workspace found, carried from one result to the next (pure).
+
+An audit reads every point of a workspace, so that a run audits its own and repeats what is known of the others: a
+difference that was found stands until an audit of that workspace finds it no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memory_pipeline.propagation.audit import AuditReport, Difference
+
+_LISTED = 10  # differing points of a workspace that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """The last audit of one workspace, in values that JSON knows.
+
+    Attributes:
+        at: when it was made, ISO 8601 in UTC, always with milliseconds.
+        checked: how many certified points it looked for.
+        counts: how many points differ, by `Difference`.
+        look_at: some of them: collection, difference and item of each.
+        failed: why it could not be made; "" when it was.
+    """
+
+    at: str
+    checked: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    look_at: Sequence[Mapping[str, str]] = field(default_factory=list)
+    failed: str = ""
+
+    @property
+    def differing(self) -> int:
+        """How many points differ."""
+        return sum(self.counts.values())
+
+
+def audited(report: AuditReport, at: datetime) -> Audited:
+    """What is kept of an audit."""
+    counts = {difference.value: report.count(difference) for difference in Difference}
+    found = [
+        {"collection": collection.value, "difference": finding.difference.value, "item": finding.item_id}
+        for collection, findings in report.findings.items()
+        for finding in findings[:_LISTED]
+    ]
+    return Audited(_moment(at), report.checked, counts, found[:_LISTED])
+
+
+def not_audited(reason: str, at: datetime) -> Audited:
+    """What is kept of an audit that could not be made."""
+    return Audited(_moment(at), failed=reason)
+
+
+def as_json(standing: Mapping[str, Audited]) -> dict[str, Any]:
+    """The audits by workspace, for `from_json`."""
+    return {name: asdict(last) for name, last in standing.items()}
+
+
+def from_json(value: Mapping[str, Any]) -> dict[str, Audited]:
+    """The audits by workspace that `as_json` wrote."""
+    return {name: Audited(**last) for name, last in value.items()}
+
+
+def newest(standings: Iterable[Mapping[str, Audited]]) -> dict[str, Audited]:
+    """Of each workspace the newest audit.
+
+    Args:
+        standings: several, in any order: of two runs at once, neither repeats what the other one found.
+    """
+    found: dict[str, Audited] = {}
+    for standing in standings:
+        for name, last in standing.items():
+            if name not in found or last.at > found[name].at:
+                found[name] = last
+    return found
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds")

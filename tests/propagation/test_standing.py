@@ -1,0 +1,45 @@
+"""What the last audits found is carried on, by workspace the newest."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from memory_pipeline.cards import Collection
+from memory_pipeline.propagation.audit import AuditReport, Difference, Finding
+from memory_pipeline.propagation.standing import as_json, audited, from_json, newest, not_audited
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+def a_report(differing: int = 0) -> AuditReport:
+    findings = [Finding(Difference.MISSING, f"id-{n}", f"mem-{n}") for n in range(differing)]
+    return AuditReport({Collection.MEMORY_CARDS: findings, Collection.QUESTIONS: findings}, checked=100)
+
+
+def test_an_audit_is_kept_with_its_counts_and_some_of_what_differs():
+    kept = audited(a_report(differing=30), NOW)
+    assert (kept.at, kept.checked, kept.differing, kept.counts["missing"]) == (
+        NOW.isoformat(timespec="milliseconds"),
+        100,
+        60,
+        60,
+    )
+    assert len(kept.look_at) == 10
+    assert kept.look_at[0] == {"collection": "memory_cards", "difference": "missing", "item": "mem-0"}
+
+
+def test_it_comes_back_from_json_as_it_was():
+    standing = {"clinic": audited(a_report(differing=2), NOW), "ward": not_audited("the index is away", NOW)}
+    assert as_json(from_json(json.loads(json.dumps(as_json(standing))))) == as_json(standing)
+
+
+def test_of_each_workspace_the_newest_counts_in_whatever_order_they_come():
+    old, new = audited(a_report(differing=1), NOW), audited(a_report(), NOW + timedelta(milliseconds=1))
+    for standings in ([{"clinic": old}, {"clinic": new, "ward": old}], [{"clinic": new, "ward": old}, {"clinic": old}]):
+        assert newest(standings) == {"clinic": new, "ward": old}
+
+
+def test_an_audit_that_could_not_be_made_takes_the_place_of_an_older_one():
+    failed = not_audited("the index is away", NOW + timedelta(seconds=1))
+    assert newest([{"clinic": audited(a_report(), NOW)}, {"clinic": failed}]) == {"clinic": failed}

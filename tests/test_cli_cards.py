@@ -1,0 +1,282 @@
+"""The commands for cards and grants: every field as an option or in JSON, outcomes and refusals for people and programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import Settings
+from tests.command_line import Run, runner
+from tests.curating import CLINIC, a_runtime, a_workspace, points
+
+Json = Callable[..., Any]
+CONCEPT = ("card", "create", "-w", CLINIC, "--family", "concept")
+IN_CLINIC = ("-w", CLINIC)
+
+
+@pytest.fixture
+def run(settings: Settings, runtime: Runtime, monkeypatch, capsys) -> Run:
+    a_workspace(runtime)
+    return runner(settings, monkeypatch, capsys)
+
+
+@pytest.fixture
+def done(run: Run) -> Json:
+    """Runs a command that has to succeed, without propagation where it edits; what it prints as JSON."""
+
+    def done(*arguments: str, stdin: str = "") -> Any:
+        edits = arguments[:1] == ("card",) and arguments[1] in ("create", "change", "delete", "merge", "link")
+        code, out, err = run(*arguments, *(["--no-propagate"] if edits else []), "--json", stdin=stdin)
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return done
+
+
+def a_concept(done: Json, subject: str = "active patient") -> str:
+    return done(*CONCEPT, "--subject", subject, "--detail", "flag_attivo = TRUE")["card_id"]
+
+
+def test_a_saved_edit_is_recallable_by_the_next_command(run):
+    code, out, _ = run(*CONCEPT, "--subject", "active patient", "--detail", "flag_attivo", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "card_id": "mem-0001",
+        "version": 1,
+        "saved": True,
+        "recallable": True,
+        "reason": None,
+    }
+    hits = json.loads(run("recall", "active patient", *IN_CLINIC, "--json")[1])["hits"]
+    assert [hit["card_id"] for hit in hits] == ["mem-0001"]
+
+
+def test_every_field_is_an_option(done, tmp_path):
+    other = a_concept(done, "other")
+    detail = tmp_path / "detail.txt"
+    detail.write_bytes("flag_attivo = TRUE\r\nperché\n".encode())
+    made = done(
+        *CONCEPT,
+        *("--subject", "active patient", "--detail-file", str(detail), "--rationale", "agreed"),
+        *("--database", "dwh", "--schema", "public", "--concept", "patient", "--concept", "activity"),
+        *("--table", "visits", "--table", "public.patients", "--column", "dwh.public.patients.flag_attivo"),
+        *("--link", f"{other}=explains = better", "--link-from", f"{other}=needs"),
+    )
+    shown = done("card", "show", made["card_id"], *IN_CLINIC)
+    content = shown["content"]
+    assert content["detail"] == "flag_attivo = TRUE\r\nperché\n"
+    assert (content["rationale"], content["database"], content["schema"]) == ("agreed", "dwh", "public")
+    assert content["concepts"] == ["patient", "activity"]
+    assert [list(each.values()) for each in content["dependencies"]] == [
+        ["", "", "visits", ""],
+        ["", "public", "patients", ""],
+        ["dwh", "public", "patients", "flag_attivo"],
+    ]
+    links = {(link["other"], link["meaning"], link["outgoing"]) for link in shown["links"]}
+    assert links == {(other, "explains = better", True), (other, "needs", False)}
+
+
+def test_a_solved_question_keeps_its_sql_from_a_file(done, tmp_path):
+    sql = tmp_path / "query.sql"
+    sql.write_text("SELECT count(*)\nFROM patients")
+    family = ("card", "create", *IN_CLINIC, "--family", "solved_question")
+    made = done(
+        *family, "--question", "how many?", "--sql-file", str(sql), "--context", "by year", "--dialect", "mysql"
+    )
+    content = done("card", "show", made["card_id"], *IN_CLINIC)["content"]
+    assert (content["sql"], content["context"], content["dialect"]) == (sql.read_text(), "by year", "mysql")
+    assert [each["table"] for each in content["dependencies"]] == ["patients"]
+
+
+def test_a_change_leaves_what_it_does_not_name(done):
+    card, other = a_concept(done), a_concept(done, "other")
+    done("card", "change", card, *IN_CLINIC, "--version", "1", "--link", f"{other}=see", "--concept", "a")
+    changed = done("card", "change", card, *IN_CLINIC, "--version", "2", "--detail", "new", "--unlink", other)
+    assert changed["version"] == 3
+    shown = done("card", "show", card, *IN_CLINIC)
+    assert (shown["content"]["subject"], shown["content"]["detail"]) == ("active patient", "new")
+    assert (shown["content"]["concepts"], shown["links"]) == (["a"], [])
+
+
+@pytest.mark.parametrize("source", ["file", "-"])
+def test_a_json_edit_is_taken_from_a_file_or_standard_input(done, tmp_path, source):
+    create = json.dumps({"operation": "create", "family": "pitfall", "subject": "dates", "detail": "are local"})
+    change = json.dumps({"card_id": "mem-0001", "version": 1, "concepts": ["time"]})
+    for operation, edit in (("create", create), ("change", change)):
+        file = tmp_path / "edit.json"
+        file.write_text(edit)
+        taken = str(file) if source == "file" else source
+        saved = done("card", operation, *IN_CLINIC, "--from", taken, stdin=edit)
+    assert (saved["card_id"], saved["version"]) == ("mem-0001", 2)
+    assert done("card", "show", "mem-0001", *IN_CLINIC)["content"]["concepts"] == ["time"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ('{"operation": "delete", "card_id": "mem-0001", "version": 1}', "operation: is 'delete' in the file"),
+        ('{"version": 2, "detail": "new"}', "version: is 2 in the file and 1 on the command line"),
+        ("[1]", "has to be a JSON object"),
+        ("no json", "edit: is not JSON"),
+        ('{"nonsense": 1}', "nonsense: is not a field"),
+    ],
+)
+def test_a_json_edit_that_says_something_else_is_refused(run, done, edit, said):
+    card = a_concept(done)
+    code, out, err = run("card", "change", card, *IN_CLINIC, "--version", "1", "--from", "-", "--json", stdin=edit)
+    assert (code, out) == (9, "")
+    assert said in err
+    assert done("card", "show", card, *IN_CLINIC)["version"] == 1
+
+
+def test_an_invalid_edit_names_every_fault_in_one_line(run):
+    code, out, err = run(*CONCEPT, "--sql", "SELECT 1", "--column", "lonely", "--json")
+    assert (code, out) == (9, "")
+    assert len(err.splitlines()) == 1
+    for field in ("subject:", "detail:", "sql:", "dependencies.0:"):
+        assert field in err
+
+
+@pytest.mark.parametrize("json_output", [(), ("--json",)])
+def test_a_conflict_says_what_changed_and_by_whom(run, done, json_output):
+    card = a_concept(done)
+    done("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "newer\nvalue")
+    late = ("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "late")
+    code, out, err = run(*late, *json_output)
+    assert (code, out) == (10, "")
+    assert len(err.splitlines()) == 1
+    for said in ("version 2", "tester", "based on version 1", "detail is now", "newer"):
+        assert said in err
+
+
+def test_cards_are_merged_linked_and_deleted(done):
+    first, second, third = (a_concept(done, subject) for subject in ("one", "two", "three"))
+    linked = done("card", "link", second, third, *IN_CLINIC, "--version", "1", "--meaning", "needs")
+    assert linked["version"] == 2
+    merged = done("card", "merge", first, second, *IN_CLINIC, "--version", "1", "--other-version", "2")
+    assert (merged["card_id"], merged["version"]) == (first, 2)
+    (link,) = done("card", "show", first, *IN_CLINIC)["links"]
+    assert (link["other"], link["meaning"]) == (third, "needs")
+    assert done("card", "link", first, third, *IN_CLINIC, "--version", "2", "--remove")["version"] == 3
+    assert done("card", "show", first, *IN_CLINIC)["links"] == []
+    gone = done("card", "delete", third, *IN_CLINIC, "--version", "1")
+    assert (gone["version"], gone["saved"]) == (None, True)
+    assert [card["card_id"] for card in done("card", "list", *IN_CLINIC)["cards"]] == [first]
+
+
+def test_a_list_is_filtered_counted_and_paged(done):
+    for number in range(5):
+        a_concept(done, f"active patient {number}")
+    done("card", "create", *IN_CLINIC, "--family", "pitfall", "--subject", "dates", "--detail", "local")
+    page = done("card", "list", "PATIENT", *IN_CLINIC, "-f", "concept", "--sort", "card_id", "--ascending", "-n", "2")
+    assert page["total"] == 5
+    assert [card["card_id"] for card in page["cards"]] == ["mem-0001", "mem-0002"]
+    assert page["cards"][0]["updated_at"].startswith("20")
+    assert done("card", "list", *IN_CLINIC, "--state", "pending", "--origin", "hand")["total"] == 6
+    assert done("card", "list", *IN_CLINIC, "--updated-before", "2020-01-01")["total"] == 0
+    assert done("card", "list", *IN_CLINIC, "--updated-after", "2020-01-01T12:00")["total"] == 6
+    assert done("card", "list", *IN_CLINIC, "--table", "nowhere") == {"cards": [], "total": 0}
+
+
+def test_what_is_pending_is_listed_and_retried_deleted_cards_included(run, done, settings):
+    kept, gone = a_concept(done), a_concept(done, "gone")
+    assert done("card", "retry", kept, *IN_CLINIC)["written"] == 1
+    done("card", "retry", *IN_CLINIC)
+    done("card", "delete", gone, *IN_CLINIC, "--version", "1")
+    (waiting,) = done("card", "pending", *IN_CLINIC)["items"]
+    assert (waiting["item_id"], waiting["collection"], waiting["removal"]) == (gone, "memory_cards", True)
+    assert {"reason", "attempts", "next_try", "since"} < waiting.keys()
+    assert "remove" in run("card", "pending", *IN_CLINIC)[1]
+    report = done("card", "retry", *IN_CLINIC)
+    assert (report["removed"], report["pending"]) == (1, 0)
+    with a_runtime(settings) as runtime:
+        assert points(runtime) == {kept: 1}
+
+
+def test_people_are_told_what_is_saved_and_what_is_not_recallable_yet(run):
+    code, out, err = run(*CONCEPT, "--subject", "[bold]", "--detail", "x", "--no-propagate")
+    assert (code, err) == (0, "")
+    assert "mem-0001 is saved, at version 1" in out
+    assert "does not follow yet" in out
+    code, out, _ = run("card", "show", "mem-0001", *IN_CLINIC)
+    assert code == 0
+    assert "[bold]" in out
+    assert "pending since" in out
+    assert "1 of 1 card(s)" in run("card", "list", *IN_CLINIC)[1]
+    assert "1 point(s) written" in run("card", "retry", *IN_CLINIC)[1]
+    assert "follows" in run("card", "show", "mem-0001", *IN_CLINIC)[1]
+    assert "is deleted" in run("card", "delete", "mem-0001", *IN_CLINIC, "--version", "1")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("card", "show", "mem-0009", *IN_CLINIC), 8),
+        (("card", "retry", "mem-0009", *IN_CLINIC), 8),
+        (("card", "show", "mem-0001", "-w", "nowhere"), 6),
+        (("card", "list"), 2),
+        (("card", "list", *IN_CLINIC, "--sort", "nonsense"), 4),
+        (("card", "list", *IN_CLINIC, "--limit", "0"), 4),
+        (("card", "list", *IN_CLINIC, "--updated-after", "yesterday"), 2),
+        (("card", "create", *IN_CLINIC), 9),
+        (("card", "create", *IN_CLINIC, "--family", "nonsense"), 9),
+        ((*CONCEPT, "--subject", "x", "--from", "-"), 2),
+        ((*CONCEPT, "--subject", "x", "--detail", "x", "--link", "mem-0001"), 2),
+        ((*CONCEPT, "--subject", "x", "--detail", "x", "--table", "a.b.c.d"), 2),
+        (("card", "change", *IN_CLINIC, "--detail", "x"), 2),
+        (("card", "change", "mem-0001", *IN_CLINIC, "--detail", "x"), 2),
+        (("card", "delete", "mem-0001", *IN_CLINIC), 2),
+        (("card", "merge", "mem-0001", "mem-0002", *IN_CLINIC, "--version", "1"), 2),
+        (("card", "link", "mem-0001", "mem-0002", *IN_CLINIC, "--version", "1"), 2),
+        (("grants", "give", "anna", "owner", *IN_CLINIC), 2),
+        (("grants", "give", " ", "reader", *IN_CLINIC), 4),
+        (("grants", "list", "-w", "nowhere"), 6),
+        (("workspace", "make", "Not One"), 6),
+        (("workspace", "make", "new", "--language", "klingon"), 3),
+        (("workspace", "remove", "nowhere", "--yes"), 6),
+    ],
+)
+def test_what_cannot_be_done_gives_one_line_and_a_distinct_exit_code(run, arguments, code):
+    exit_code, out, err = run(*arguments, "--json")
+    assert (exit_code, out) == (code, "")
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+
+
+def test_grants_are_given_listed_and_taken(run, done, monkeypatch):
+    assert done("grants", "give", "anna", "reader", *IN_CLINIC) == {
+        "principal": "anna",
+        "role": "reader",
+        "changed": True,
+    }
+    assert "already reader" in run("grants", "give", "anna", "reader", *IN_CLINIC)[1]
+    found = done("grants", "list", *IN_CLINIC)["grants"]
+    assert [(g["principal"], g["role"], g["granted_by"]) for g in found] == [
+        ("anna", "reader", "tester"),
+        ("tester", "administrator", "tester"),
+    ]
+    monkeypatch.setenv("MEMORY_PRINCIPAL", "anna")
+    assert done("workspace", "list") == {"workspaces": [{"workspace": CLINIC, "role": "reader"}]}
+    assert run("card", "list", *IN_CLINIC)[0] == 0
+    assert run(*CONCEPT, "--subject", "x", "--detail", "x")[0] == 7
+    assert run("grants", "take", "tester", *IN_CLINIC)[0] == 7
+    monkeypatch.setenv("MEMORY_PRINCIPAL", "tester")
+    assert done("grants", "take", "anna", *IN_CLINIC)["taken"]
+    assert run("grants", "take", "tester", *IN_CLINIC)[0] == 7
+    monkeypatch.setenv("MEMORY_PRINCIPAL", "anna")
+    assert done("workspace", "list") == {"workspaces": []}
+    for command in (("card", "list"), ("card", "pending"), ("card", "show", "mem-0001"), ("grants", "list")):
+        code, out, err = run(*command, *IN_CLINIC, "--json")
+        assert (code, out) == (7, "")
+        assert "anna" in err
+
+
+def test_a_workspace_is_made_once_by_its_first_administrator(done, monkeypatch):
+    assert done("workspace", "make", "ward", "--language", "english") == {"workspace": "ward", "made": True}
+    monkeypatch.setenv("MEMORY_PRINCIPAL", "anna")
+    assert done("workspace", "make", "ward") == {"workspace": "ward", "made": False}
+    assert done("workspace", "list") == {"workspaces": []}
