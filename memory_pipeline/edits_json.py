@@ -127,7 +127,7 @@ _DEPENDENCY = dict.fromkeys(("database", "schema", "table", "column"), (str, "",
 
 def _create(given: _Fields) -> Create:
     family = given.take("family", str, "", required=True)
-    if family and family not in set(Family):
+    if "family" not in given.faults and family not in set(Family):
         given.faults["family"] = f"has to be one of {', '.join(Family)}"
     links = _links(given)
     values = _values(given)

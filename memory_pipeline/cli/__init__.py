@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from typing import NoReturn
@@ -27,6 +28,9 @@ for module in (pipeline, cards, bulk, administration):
 
 def main() -> NoReturn:
     """The program's entry point: translates errors into one line on standard error and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # not every terminal can show every card
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)  # an ordinary stop leaves no server running

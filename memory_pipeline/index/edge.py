@@ -29,7 +29,7 @@ from qdrant_edge import SparseVector as EdgeSparseVector
 
 from memory_pipeline.cards import workspace_name
 from memory_pipeline.embedding.base import Vectors
-from memory_pipeline.errors import IndexIncompatible
+from memory_pipeline.errors import IndexIncompatible, IndexUnavailable
 from memory_pipeline.index.base import (
     CollectionMissing,
     Hit,
@@ -204,6 +204,9 @@ class EdgeIndex:
         self._copies.close()
 
     def _files(self, target: Target) -> ShardFiles:
+        # Otherwise each shard would count as absent, and a removal as done.
+        if self._root.exists() and not self._root.is_dir():
+            raise IndexUnavailable(f"the index cannot be used: {self._root} is no directory")
         return ShardFiles.of(self._root, target)
 
     @contextlib.contextmanager

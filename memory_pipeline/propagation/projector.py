@@ -74,7 +74,7 @@ def project(
     *,
     retry_now: bool = False,
     items: Items[str] | None = None,
-    wait: float = _LOCK_WAIT,
+    wait: float | None = None,
     progress: Progress = no_progress,
 ) -> ProjectionReport:
     """Write and remove the points of a workspace until none is pending but those that wait for their next try.
@@ -85,7 +85,7 @@ def project(
         collections: which collections.
         retry_now: whether items that failed before are tried at once.
         items: only these, so that an edit does not wait for everything else; by default all.
-        wait: seconds to wait for another projector of a collection.
+        wait: seconds to wait for another projector of a collection; by default a minute.
         progress: told what is done and how much there is.
 
     Raises:
@@ -104,7 +104,7 @@ def project(
 
 
 def alone(
-    runtime: Runtime, workspace: str, collection: Collection, *, identity: str | None = None, wait: float = _LOCK_WAIT
+    runtime: Runtime, workspace: str, collection: Collection, *, identity: str | None = None, wait: float | None = None
 ) -> AbstractContextManager[bool]:
     """Keep every other projector, and the audit's repair, from the points of a collection.
 
@@ -113,12 +113,13 @@ def alone(
         workspace: whose points.
         collection: which collection.
         identity: the hash of the embedding identity; by default of the configured one.
-        wait: seconds to wait for another one.
+        wait: seconds to wait for another one; by default a minute.
 
     Yields:
         whether that is so; false when another one was at work for longer than that.
     """
-    return runtime.database.lock("project", workspace, identity or runtime.identity.hash, collection.value, wait=wait)
+    name = ("project", workspace, identity or runtime.identity.hash, collection.value)
+    return runtime.database.lock(*name, wait=_LOCK_WAIT if wait is None else wait)
 
 
 def switching(runtime: Runtime) -> AbstractContextManager[bool]:
@@ -169,7 +170,7 @@ class _Run:
     """One projection of one workspace."""
 
     def __init__(
-        self, runtime: Runtime, workspace: str, progress: Progress, items: Items[str] | None, wait: float
+        self, runtime: Runtime, workspace: str, progress: Progress, items: Items[str] | None, wait: float | None
     ) -> None:
         self.report = ProjectionReport()
         self._runtime = runtime

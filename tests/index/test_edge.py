@@ -482,3 +482,11 @@ def test_the_embedded_backend_does_not_import_the_server_client(root):
         sys.exit("qdrant_client" in sys.modules)
     """
     assert finish(process(root, body))[1] == 0
+
+
+def test_a_file_in_the_place_of_the_index_is_no_index_from_which_everything_was_removed(tmp_path, target):
+    (tmp_path / "index").touch()
+    index = EdgeIndex(tmp_path / "index", warm=False)
+    with pytest.raises(IndexUnavailable, match="is no directory"):
+        index.delete(target, ["5f0c3c5e-0000-5000-8000-000000000001"])
+    index.close()
