@@ -14,7 +14,7 @@ dev: $(VENV)/.pipeline
 	$(BIN)/memory-pipeline dev $(ARGS)
 
 test: lint types
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

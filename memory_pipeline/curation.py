@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection as Items
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
@@ -182,16 +182,17 @@ class Curation:
         removed again, or to be projected again. Session directories are nobody's but the user's.
 
         Returns:
-            what went.
+            what went, also what came in between being asked and being done.
 
         Raises:
             WorkspaceInUse, SessionsUnavailable: as for `removable`.
             IndexUnavailable: the index is away, or a projector stays at work.
         """
-        found = self.removable(workspace)
+        before = self.removable(workspace)
         with points_removed(self._runtime, workspace), self._changing(workspace) as tx:
+            found = workspaces.holdings(tx)
             workspaces.remove(tx)
-        return found
+        return replace(found, points=before.points)  # which have gone already
 
     def _applied(self, workspace: str, edit: Edit) -> tuple[Saved, set[str]]:
         """Save an edit; the outcome, and the items whose points it may have touched."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.errors import InvalidEdit
+from memory_pipeline.sql_dependencies import dialect_fault
 from memory_pipeline.text import storable_fault
 
 TEXT_LIMIT = 1_000_000
@@ -121,6 +122,8 @@ def content_faults(content: CardContent) -> dict[str, str]:
     faults: dict[str, str] = {}
     for name in (*allowed, *_SCOPE):
         faults |= _text_faults(name, getattr(content, name))
+    if solved and "dialect" not in faults and content.dialect and (fault := dialect_fault(content.dialect)):
+        faults["dialect"] = fault
     for name in _REQUIRED[solved]:
         if name not in faults and not getattr(content, name).strip():
             faults[name] = f"a {content.family} needs it: write some text"
@@ -130,14 +133,20 @@ def content_faults(content: CardContent) -> dict[str, str]:
     return {**_list_faults("concepts", content.concepts), **_dependency_faults(content.dependencies), **faults}
 
 
+def edit_faults(edit: Edit) -> dict[str, str]:
+    """What can be said to be wrong with an edit without knowing the cards, place → what to do."""
+    return {**content_faults(edit.content), **link_faults(edit.links)} if isinstance(edit, Create) else {}
+
+
 def value_faults(content: CardContent, values: Mapping[str, Any]) -> dict[str, str]:
     """What cannot be done to a content, field → what to do."""
-    unknown = {name: _UNKNOWN.get(name, "is not a field of a card: leave it out") for name in values.keys() - _EDITABLE}
-    known = {name: value for name, value in values.items() if name in _EDITABLE}
+    unknown = {name: _UNKNOWN.get(name, "is not a field of a card: leave it out") for name in values.keys() - EDITABLE}
+    known = {name: value for name, value in values.items() if name in EDITABLE}
     return unknown | content_faults(replace(content, **known))
 
 
-_EDITABLE = {each.name for each in fields(CardContent)} - {"family"}
+EDITABLE = frozenset(each.name for each in fields(CardContent)) - {"family"}
+"""The fields of a card that a change may replace."""
 _UNKNOWN = {"family": "cannot be changed: make a card of the other family, and delete this one"}
 
 

@@ -15,8 +15,7 @@ from memory_pipeline.edits import (
     Edit,
     Link,
     Merge,
-    content_faults,
-    link_faults,
+    edit_faults,
     refuse,
 )
 from memory_pipeline.errors import InvalidEdit
@@ -38,7 +37,8 @@ def parse_edit(value: object) -> Edit:
     `table`, `column`.
 
     Raises:
-        InvalidEdit: with every fault at once, field by field.
+        InvalidEdit: it describes none; with every fault at once, field by field. Of what it describes, `edit_faults`
+            tells what is wrong, and the archive whatever only that can know.
     """
     if not isinstance(value, dict):
         raise InvalidEdit({"edit": "has to be a JSON object"})
@@ -51,20 +51,22 @@ def parse_edit(value: object) -> Edit:
 def edit_as_json(edit: Edit) -> dict[str, Any]:
     """The JSON object that `parse_edit` makes the same edit of."""
     if isinstance(edit, Create):
-        return {"operation": "create", **_content_as_json(edit.content), "links": [asdict(link) for link in edit.links]}
+        return {"operation": "create", **content_as_json(edit.content), "links": [asdict(link) for link in edit.links]}
     if isinstance(edit, Change):
-        values = {name: _value_as_json(value) for name, value in edit.values.items()}
+        values = {name: value_as_json(value) for name, value in edit.values.items()}
         links = {"links": [asdict(link) for link in edit.links]} if edit.links else {}
         return {"operation": "change", "card_id": edit.card_id, "version": edit.version, **values, **links}
     return {"operation": type(edit).__name__.lower(), **asdict(edit)}
 
 
-def _content_as_json(content: CardContent) -> dict[str, Any]:
-    values = {each.name: _value_as_json(getattr(content, each.name)) for each in fields(CardContent)}
+def content_as_json(content: CardContent) -> dict[str, Any]:
+    """The fields of a content that hold something, as an edit gives them."""
+    values = {each.name: value_as_json(getattr(content, each.name)) for each in fields(CardContent)}
     return {name: value for name, value in values.items() if value}
 
 
-def _value_as_json(value: object) -> object:
+def value_as_json(value: object) -> object:
+    """A field's value as an edit gives it."""
     if isinstance(value, tuple):
         return [asdict(item) if isinstance(item, Dependency) else item for item in value]
     return value
@@ -133,9 +135,10 @@ def _create(given: _Fields) -> Create:
     values = _values(given)
     if "family" in given.faults:
         given.refuse()
-    content = CardContent(family=Family(family), **values)
-    given.refuse({**content_faults(content), **link_faults(links)})
-    return Create(content, links)
+    edit = Create(CardContent(family=Family(family), **values), links)
+    if given.all_faults():
+        given.refuse(edit_faults(edit))
+    return edit
 
 
 def _change(given: _Fields) -> Change:

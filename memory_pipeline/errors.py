@@ -7,9 +7,9 @@ Every message says what is wrong and what to do about it, and never carries a UR
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import astuple, is_dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 _SHOWN = 80  # characters of a value in a message
@@ -22,6 +22,10 @@ class MemoryPipelineError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(_CREDENTIALS.sub("//***@", message))
+
+    def as_json(self) -> dict[str, Any]:
+        """The error for programs: its `kind` is the name of its class."""
+        return {"kind": type(self).__name__, "message": str(self)}
 
 
 class InvalidSettings(MemoryPipelineError):
@@ -75,6 +79,10 @@ class InvalidEdit(MemoryPipelineError):
         self.faults = dict(faults)
         super().__init__("; ".join(f"{field}: {fault}" for field, fault in self.faults.items()))
 
+    def as_json(self) -> dict[str, Any]:
+        """The error with its `faults`, field by field."""
+        return {**super().as_json(), "faults": self.faults}
+
 
 class VersionConflict(MemoryPipelineError):
     """The card changed since the version that the edit was based on.
@@ -85,7 +93,10 @@ class VersionConflict(MemoryPipelineError):
         version: the card's version now.
         updated_by: who changed it last.
         updated_at: when.
-        values: the card's values now, of the fields that the edit wanted to give other ones.
+        now: what the edit would have met unseen, as JSON-ready values: of the fields that it wanted to replace, those
+            that have other values now; of one that replaces none, all that the card has.
+        links: likewise of the links that it named, or else of all that the card has: objects with `other`, `meaning`
+            (None: there is none) and `outgoing`.
     """
 
     exit_code = 10
@@ -98,25 +109,36 @@ class VersionConflict(MemoryPipelineError):
         version: int,
         updated_by: str,
         updated_at: datetime,
-        values: Mapping[str, object],
+        now: Mapping[str, object],
+        links: Sequence[Mapping[str, object]] = (),
     ) -> None:
         self.card_id, self.based_on, self.version = card_id, based_on, version
-        self.updated_by, self.updated_at, self.values = updated_by, updated_at, dict(values)
-        shown = "".join(f"; {name} is now {_shown(value)!r}" for name, value in self.values.items())
+        self.updated_by, self.updated_at = updated_by, updated_at
+        self.now, self.links = dict(now), [dict(link) for link in links]
+        shown = [f"{name} is now {_shown(value)!r}" for name, value in self.now.items()]
         super().__init__(
             f"{card_id} is at version {version}, changed by {updated_by} at {updated_at:%Y-%m-%d %H:%M:%S}; the edit "
-            f"was based on version {based_on}{shown}: look at the card and make the edit anew"
+            f"was based on version {based_on}; {'; '.join([*shown, *map(_linked, self.links), ''])}"
+            "look at the card and make the edit anew"
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """The error with all its attributes."""
+        names = ("card_id", "based_on", "version", "updated_by", "updated_at", "now", "links")
+        return {**super().as_json(), **{name: getattr(self, name) for name in names}}
 
 
 def _shown(value: object) -> str:
-    """A value as it can stand in one line: a list by its items, a dependency by its names."""
-    items = value if isinstance(value, tuple) else (value,)
-    named = [
-        ".".join(filter(None, astuple(item))) if is_dataclass(item) and not isinstance(item, type) else str(item)
-        for item in items
-    ]
+    """A JSON-ready value as it can stand in one line: a list by its items, an object by what its fields hold."""
+    items = value if isinstance(value, list) else [value]
+    named = [".".join(filter(None, item.values())) if isinstance(item, dict) else str(item) for item in items]
     return ", ".join(named)[:_SHOWN]
+
+
+def _linked(link: Mapping[str, object]) -> str:
+    way = "to" if link["outgoing"] else "from"
+    meaning = "gone" if link["meaning"] is None else f"now {_shown(link['meaning'])!r}"
+    return f"the link {way} {link['other']} is {meaning}"
 
 
 class ArchiveUnavailable(MemoryPipelineError):

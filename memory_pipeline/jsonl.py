@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO, Annotated
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import IO, Annotated, Any
 
 from pydantic import AfterValidator, ValidationError
 from pydantic_core import from_json
 
 from memory_pipeline.errors import InvalidInput
-from memory_pipeline.text import storable_fault
+from memory_pipeline.text import readable, storable_fault
 
 LINE_LIMIT = 64 * 1024**2
 """Bytes: more than a card of the largest texts takes, with every character escaped."""
@@ -39,12 +41,20 @@ def parsed(line: bytes) -> object:
     """The JSON value in a line.
 
     Raises:
-        ValueError: it is none, in words.
+        ValueError: it is none, or gives a field of an object twice, in words.
     """
     try:
-        return from_json(line, allow_inf_nan=False)
+        from_json(line, allow_inf_nan=False)
     except ValueError as error:
         raise ValueError(f"is not JSON: {str(error).replace(' at line 1 column', ' at character')}") from None
+    # Again, since that one keeps the last of equal fields and says nothing.
+    return json.loads(line.decode(), object_pairs_hook=_each_once)
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    if twice := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+        raise ValueError(f"gives {readable(twice[0])!r} twice: leave one of them out")
+    return dict(pairs)
 
 
 def unstorable(value: object) -> str | None:
@@ -70,9 +80,42 @@ def described(error: ValidationError) -> str:
     faults = []
     for each in error.errors(include_url=False, include_input=False):
         place = ".".join(map(str, each["loc"]))
-        message = each["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        context = {name: str(value) for name, value in each.get("ctx", {}).items()}
+        message = _WORDS.get(each["type"], each["msg"]).format_map(context)
         faults.append(f"{place}: {message}" if place else message)
     return "; ".join(faults)
+
+
+_WORDS = {
+    "value_error": "{error}",
+    "missing": "is missing",
+    "extra_forbidden": "is not a field of this: leave it out",
+    "json_invalid": "is not JSON: {error}",
+    "union_tag_invalid": "kind: has to be one of {expected_tags}",
+    "union_tag_not_found": "kind: is missing",
+    "model_type": "has to be an object",
+    "model_attributes_type": "has to be an object",
+    "dict_type": "has to be an object",
+    "list_type": "has to be a list",
+    "tuple_type": "has to be a list",
+    "string_type": "has to be a text",
+    "bool_type": "has to be true or false",
+    "int_type": "has to be a whole number",
+    "int_parsing": "has to be a whole number",
+    "int_from_float": "has to be a whole number",
+    "greater_than_equal": "has to be {ge} or more",
+    "less_than_equal": "has to be {le} or less",
+    "string_too_short": "needs {min_length} or more characters",
+    "string_too_long": "has more than {max_length} characters",
+    "string_pattern_mismatch": "has to be of the form {pattern}",
+    "literal_error": "has to be {expected}",
+    "enum": "has to be {expected}",
+    "datetime_parsing": "has to be a time like 2026-01-31T12:00:00Z",
+    "datetime_from_date_parsing": "has to be a time like 2026-01-31T12:00:00Z",
+    "datetime_type": "has to be a time like 2026-01-31T12:00:00Z",
+    "timezone_aware": "has to be a time with its zone, like 2026-01-31T12:00:00Z",
+}
+"""pydantic's types of errors → the words for whoever wrote the file."""
 
 
 class Faults:

@@ -51,6 +51,18 @@ def sql_dependencies(sql: str, *, dialect: str, database: str, schema: str) -> t
     return tuple(sorted(dependency for dependency in found if dependency.plausible))
 
 
+def dialect_fault(dialect: str) -> str | None:
+    """Why no SQL can be in a dialect, or None when sqlglot knows it."""
+    from sqlglot import Dialect  # noqa: PLC0415
+    from sqlglot.dialects import Dialects  # noqa: PLC0415
+
+    try:
+        Dialect.get_or_raise(dialect)
+    except ValueError:
+        return f"sqlglot knows no such dialect: write one of {', '.join(sorted(filter(None, Dialects)))}"
+    return None
+
+
 def _resolved(statement: exp.Expr, dialect: str) -> exp.Expr:
     """The statement with names folded as the dialect folds them, so that equal names can be told by their spelling."""
     from sqlglot import Dialect, exp  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """Asks for runs where session directories differ from what the archive has read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from dagster import (
@@ -27,33 +27,39 @@ def ledger_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorRes
     """Compares the sessions root with the archive, and asks for a run of each workspace that is new or has changed.
 
     It keeps no cursor and gives no run keys (one deduplicates for ever, failed runs included): what a lost tick or a
-    failed run left undone still differs at the next tick.
+    failed run left undone still differs at the next tick. Partitions of workspaces that were removed go.
     """
     try:
         on_disk = list_root(memory.runtime.settings.sessions).workspaces
     except SessionsUnavailable as error:
         return SkipReason(str(error))
     with translated():
-        candidates, unusable = _candidates(memory, on_disk)
+        known = workspaces.names(memory.runtime.database)
+        candidates, unusable = _candidates(memory, on_disk, known)
     now = datetime.now(UTC)
     # The index being away must not keep sessions from the archive.
     past = runs.history(context.instance, candidates, ignoring=reproject.name)
-    decided = decide(candidates, runs.in_flight(context.instance), past, now)
+    busy = runs.in_flight(context.instance)
+    decided = decide(candidates, busy, past, now)
     skipped = {**decided.skipped, **unusable}
     for name, why in skipped.items():
         context.log.info("%s: %s", name, why)
-    if not decided.requested:
-        return SkipReason(explain(skipped, idle="nothing changed"))
     new = runs.missing_partitions(context.instance, decided.requested)
+    removed = runs.other_partitions(context.instance, {*known, *on_disk, *busy})
     return SensorResult(
         run_requests=[request(name) for name in decided.requested],
-        dynamic_partitions_requests=[WORKSPACES.build_add_request(new)] if new else [],
+        skip_reason=None if decided.requested else explain(skipped, idle="nothing changed"),
+        dynamic_partitions_requests=[
+            *([WORKSPACES.build_add_request(new)] if new else []),
+            *([WORKSPACES.build_delete_request(removed)] if removed else []),
+        ],
     )
 
 
-def _candidates(memory: Memory, on_disk: tuple[str, ...]) -> tuple[dict[str, Candidate], Mapping[str, str]]:
+def _candidates(
+    memory: Memory, on_disk: Sequence[str], known: Collection[str]
+) -> tuple[dict[str, Candidate], Mapping[str, str]]:
     """The workspaces with something to read, and those that cannot be looked at, with the reason."""
-    known = set(workspaces.names(memory.runtime.database))
     candidates, unusable = {}, {}
     for name in in_turn(on_disk):
         try:

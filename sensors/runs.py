@@ -37,6 +37,11 @@ def missing_partitions(instance: DagsterInstance, workspaces: Iterable[str]) -> 
     return [name for name in workspaces if name not in known]
 
 
+def other_partitions(instance: DagsterInstance, workspaces: Iterable[str]) -> list[str]:
+    """The partitions of none of these workspaces."""
+    return sorted(set(instance.get_dynamic_partitions(PARTITIONS)) - set(workspaces))
+
+
 def _finished(instance: DagsterInstance, workspace: str, ignoring: str | None) -> list[PastRun]:
     statuses = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE]  # a run that a person cancelled says nothing
     filters = RunsFilter(tags={PARTITION_TAG: workspace}, statuses=statuses)

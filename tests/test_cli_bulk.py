@@ -85,6 +85,14 @@ def test_edits_come_from_standard_input_and_people_see_tables(run, clinic):
     assert clinic.card_ids() == ["mem-0001"]
 
 
+def test_an_edit_is_discarded(run, done, tmp_path):
+    done("edits", "submit", a_file(tmp_path, CREATION), *IN_CLINIC)
+    [edit] = done("edits", "list", *IN_CLINIC)["edits"]
+    assert done("edits", "discard", str(edit["edit_id"]), *IN_CLINIC) == {"discarded": 1}
+    [edit] = done("edits", "list", *IN_CLINIC)["edits"]
+    assert (edit["state"], edit["content"], edit["reason"]) == ("refused", None, "discarded by tester")
+
+
 def test_a_faulty_line_refuses_the_whole_file_in_one_line(run, done, tmp_path):
     file = a_file(tmp_path, CREATION, "nonsense", {"operation": "explode"})
     code, out, err = run("edits", "submit", file, *IN_CLINIC)
@@ -99,6 +107,7 @@ def test_a_faulty_line_refuses_the_whole_file_in_one_line(run, done, tmp_path):
     [
         ("edits", "submit", "FILE"),
         ("edits", "list"),
+        ("edits", "discard", "1"),
         ("export",),
         ("import", "FILE"),
         ("import-legacy", "FILE"),
@@ -124,8 +133,10 @@ def test_without_a_grant_each_is_refused(run, monkeypatch, tmp_path, command):
         (("edits", "list", *IN_CLINIC, "--state", "lost"), 2),
         (("edits", "list", *IN_CLINIC, "-n", "0"), 2),
         (("edits", "apply", "-w", "nowhere"), 6),
+        (("edits", "discard", *IN_CLINIC), 2),
+        (("edits", "discard", "0", *IN_CLINIC), 2),
+        (("edits", "discard", "404", *IN_CLINIC), 4),
         (("export", "-w", "nowhere"), 6),
-        (("export", *IN_CLINIC, "--json"), 2),
         (("export", "/nowhere/at/all", *IN_CLINIC), 1),
         (("import", "-", *IN_CLINIC), 4),
         (("import-legacy", "-", "-w", "nowhere"), 6),
@@ -175,6 +186,15 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(run, clinic, tmp_path, m
     monkeypatch.setattr("memory_pipeline.archive.transfer._write_all", away)
     assert run("export", str(file), *IN_CLINIC)[0] == 11
     assert [path.read_text() for path in file.parent.iterdir()] == ["the last one\n"]
+
+
+def test_an_export_to_standard_output_is_no_json_of_a_command(run):
+    code, out, _ = run("export", *IN_CLINIC, "--json")
+    assert (code, json.loads(out)["error"]["kind"]) == (2, "UsageError")
+
+
+def test_an_export_that_cannot_be_written_names_the_file_that_was_asked_for(run):
+    assert run("export", "/nowhere/at/all", *IN_CLINIC)[2] == "error: No such file or directory: /nowhere/at/all\n"
 
 
 def test_an_export_goes_to_a_device_too(run):

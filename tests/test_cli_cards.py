@@ -127,30 +127,46 @@ def test_a_json_edit_is_taken_from_a_file_or_standard_input(done, tmp_path, sour
 )
 def test_a_json_edit_that_says_something_else_is_refused(run, done, edit, said):
     card = a_concept(done)
-    code, out, err = run("card", "change", card, *IN_CLINIC, "--version", "1", "--from", "-", "--json", stdin=edit)
+    code, out, err = run("card", "change", card, *IN_CLINIC, "--version", "1", "--from", "-", stdin=edit)
     assert (code, out) == (9, "")
     assert said in err
     assert done("card", "show", card, *IN_CLINIC)["version"] == 1
 
 
 def test_an_invalid_edit_names_every_fault_in_one_line(run):
-    code, out, err = run(*CONCEPT, "--sql", "SELECT 1", "--column", "lonely", "--json")
+    code, out, err = run(*CONCEPT, "--sql", "SELECT 1", "--column", "lonely")
     assert (code, out) == (9, "")
     assert len(err.splitlines()) == 1
     for field in ("subject:", "detail:", "sql:", "dependencies.0:"):
         assert field in err
 
 
-@pytest.mark.parametrize("json_output", [(), ("--json",)])
-def test_a_conflict_says_what_changed_and_by_whom(run, done, json_output):
+def test_a_conflict_says_what_changed_and_by_whom(run, done):
     card = a_concept(done)
     done("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "newer\nvalue")
     late = ("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "late")
-    code, out, err = run(*late, *json_output)
+    code, out, err = run(*late)
     assert (code, out) == (10, "")
     assert len(err.splitlines()) == 1
+    assert run(*late, "--json")[2] == err
+    error = json.loads(run(*late, "--json")[1])["error"]
+    assert (error["kind"], error["based_on"], error["version"], error["updated_by"], error["now"]) == (
+        "VersionConflict",
+        1,
+        2,
+        "tester",
+        {"detail": "newer\nvalue"},
+    )
     for said in ("version 2", "tester", "based on version 1", "detail is now", "newer"):
         assert said in err
+
+
+def test_programs_are_given_the_faults_of_an_edit_field_by_field(run):
+    code, out, _ = run("card", "create", *IN_CLINIC, "--family", "solved_question", "--dialect", "klingon",
+                       "--question", "q", "--link", "mem-0404=see", "--json")  # fmt: skip
+    faults = json.loads(out)["error"]["faults"]
+    assert (code, faults.keys()) == (9, {"sql", "dialect", "links.0"})
+    assert "duckdb" in faults["dialect"]
 
 
 def test_cards_are_merged_linked_and_deleted(done):
@@ -241,9 +257,12 @@ def test_people_are_told_what_is_saved_and_what_is_not_recallable_yet(run):
     ],
 )
 def test_what_cannot_be_done_gives_one_line_and_a_distinct_exit_code(run, arguments, code):
-    exit_code, out, err = run(*arguments, "--json")
+    exit_code, out, err = run(*arguments)
     assert (exit_code, out) == (code, "")
     assert len(err.strip().splitlines()) == 1
+    exit_code, out, also = run(*arguments, "--json")
+    assert (exit_code, also) == (code, err)
+    assert " ".join(json.loads(out)["error"]["message"].split()) == err.strip().removeprefix("error: ")
     assert "Traceback" not in err
 
 
@@ -270,7 +289,7 @@ def test_grants_are_given_listed_and_taken(run, done, monkeypatch):
     monkeypatch.setenv("MEMORY_PRINCIPAL", "anna")
     assert done("workspace", "list") == {"workspaces": []}
     for command in (("card", "list"), ("card", "pending"), ("card", "show", "mem-0001"), ("grants", "list")):
-        code, out, err = run(*command, *IN_CLINIC, "--json")
+        code, out, err = run(*command, *IN_CLINIC)
         assert (code, out) == (7, "")
         assert "anna" in err
 

@@ -408,7 +408,7 @@ with Runtime(load_settings()) as runtime:
         Curation(runtime).save("clinic", Change("mem-0001", 1, {"detail": sys.argv[1]}), propagate=False)
         print("saved")
     except VersionConflict as conflict:
-        print("conflict", conflict.version, conflict.values["detail"])
+        print("conflict", conflict.version, conflict.now["detail"])
 """
 
 

@@ -78,7 +78,11 @@ class TestContent:
         assert faults(checked, a_content(subject=text)).keys() == {"subject"}
         assert faults(checked, a_content(SOLVED, sql=text)).keys() == {"sql"}
 
-    @pytest.mark.parametrize("name", ["database", "schema", "dialect"])
+    def test_a_dialect_is_one_that_sqlglot_knows(self):
+        assert checked(a_content(SOLVED, dialect="duckdb")).dialect == "duckdb"
+        assert "write one of athena, bigquery" in faults(checked, a_content(SOLVED, dialect="klingon"))["dialect"]
+
+    @pytest.mark.parametrize("name", ["database", "schema"])
     def test_a_name_is_shorter(self, name):
         checked(a_content(SOLVED, **{name: "x" * NAME_LIMIT}))
         assert faults(checked, a_content(SOLVED, **{name: "x" * (NAME_LIMIT + 1)})).keys() == {name}

@@ -57,8 +57,9 @@ def permissions(tmp_path):
         yield
         return
     os.chown(tmp_path, NOBODY, NOBODY)
-    for directory in (tmp_path.parent, tmp_path.parent.parent):
-        directory.chmod(directory.stat().st_mode | 0o011)  # its group stays the same
+    for directory in tmp_path.parents:
+        if not (mode := directory.stat().st_mode) & 0o001:
+            directory.chmod(mode | 0o011)  # its group stays the same
     os.seteuid(NOBODY)
     try:
         yield

@@ -122,6 +122,18 @@ def test_nothing_of_it_is_left_and_every_other_workspace_is_untouched(opened, ow
         curation.remove_workspace(CLINIC)
 
 
+def test_what_went_counts_what_came_in_while_the_removal_waited(embedded, monkeypatch):
+    curation = filled(embedded, CLINIC)
+    forget = embedded.index.forget
+
+    def forget_late(workspace):
+        curation.save(CLINIC, a_creation(subject="late"), propagate=False)
+        forget(workspace)
+
+    monkeypatch.setattr(embedded.index, "forget", forget_late)
+    assert curation.remove_workspace(CLINIC).cards["concept"] == 3
+
+
 def test_its_name_can_be_used_again_without_the_old_content_coming_back(opened):
     curation = filled(opened, CLINIC)
     curation.remove_workspace(CLINIC)
@@ -306,7 +318,7 @@ def test_the_command_names_what_goes_and_asks(run, embedded):
 
 
 def test_a_program_has_to_say_yes(run, embedded):
-    code, out, err = run("workspace", "remove", CLINIC, "--json")
+    code, out, err = run("workspace", "remove", CLINIC)
     assert (code, out) == (4, "")
     assert "5 card(s)" in err
     assert "--yes" in err
@@ -320,7 +332,7 @@ def test_a_program_has_to_say_yes(run, embedded):
 
 def test_the_command_says_which_directory_has_to_go_first(run, embedded):
     directory = a_session(embedded.settings.sessions, workspace=CLINIC).parent
-    code, out, err = run("workspace", "remove", CLINIC, "--yes", "--json")
+    code, out, err = run("workspace", "remove", CLINIC, "--yes")
     assert (code, out) == (16, "")
     assert str(directory) in err
     assert workspaces.names(embedded.database) == [CLINIC]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import cards
 from memory_pipeline.archive.intake import SQL_UNPARSED
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.edits import (
+    EDITABLE,
     Change,
     Create,
     Delete,
@@ -19,11 +20,12 @@ from memory_pipeline.edits import (
     Merge,
     changed,
     checked,
-    content_faults,
+    edit_faults,
     link_faults,
     refuse,
     value_faults,
 )
+from memory_pipeline.edits_json import content_as_json, value_as_json
 from memory_pipeline.errors import CardNotFound, InvalidEdit, VersionConflict
 from memory_pipeline.sql_dependencies import sql_dependencies
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
 _SQL = load("editing")
 
-_NO_VALUES: Mapping[str, Any] = {}
 _DECIDES_DEPENDENCIES = ("sql", "dialect", "database", "schema")
 
 
@@ -69,9 +70,8 @@ def apply(tx: Tx, edit: Edit, *, principal: str) -> Saved:
 
 
 def _create(tx: Tx, edit: Create, principal: str) -> Saved:
-    refuse({**content_faults(edit.content), **link_faults(edit.links)})
+    _refuse(tx, edit_faults(edit), edit.links)
     content, parsed = _with_dependencies(checked(edit.content), given=bool(edit.content.dependencies))
-    _require(tx, [link.other for link in edit.links])
     [card_id] = cards.create(tx, [content], origin="hand", principal=principal)
     _save_links(tx, card_id, edit.links)
     cards.flag(tx, [card_id], SQL_UNPARSED, up=not parsed)
@@ -79,15 +79,14 @@ def _create(tx: Tx, edit: Create, principal: str) -> Saved:
 
 
 def _change(tx: Tx, edit: Change, principal: str) -> Saved:
-    row = _based_on(tx, edit.card_id, edit.version, edit.values)
+    row = _based_on(tx, edit.card_id, edit.version, edit)
     before = cards.content_of(row)
-    refuse({**value_faults(before, edit.values), **link_faults(edit.links, card_id=edit.card_id)})
+    _refuse(tx, {**value_faults(before, edit.values), **link_faults(edit.links, card_id=edit.card_id)}, edit.links)
     after = changed(before, edit.values)
     given = "dependencies" in edit.values
     parsed = given or SQL_UNPARSED not in row["flags"]
     if _sql_differs(before, after):
         after, parsed = _with_dependencies(after, given=given)
-    _require(tx, [link.other for link in edit.links])
     linked = _save_links(tx, edit.card_id, edit.links)
     if after == before and not linked:
         return Saved(edit.card_id, edit.version)
@@ -121,30 +120,54 @@ def _merge(tx: Tx, edit: Merge, principal: str) -> Saved:
     return Saved(edit.keep, edit.keep_version + 1)
 
 
-def _based_on(tx: Tx, card_id: str, version: int, values: Mapping[str, Any] = _NO_VALUES) -> RowMapping:
+def _based_on(tx: Tx, card_id: str, version: int, change: Change | None = None) -> RowMapping:
     """The card's row, if it still has the version that the edit was based on."""
     rows = cards.full_rows(tx, [card_id])
     if not rows:
         raise CardNotFound(f"no card {card_id!r} in workspace {tx.workspace!r}")
     [row] = rows
     if row["version"] != version:
-        content = cards.content_of(row)
-        now = {name: getattr(content, name) for name in values if hasattr(content, name)}
-        raise VersionConflict(
-            card_id,
-            based_on=version,
-            version=row["version"],
-            updated_by=row["updated_by"],
-            updated_at=row["updated_at"],
-            values={name: value for name, value in now.items() if value != values[name]},
-        )
+        raise _conflict(tx, row, version, change)
     return row
 
 
-def _require(tx: Tx, card_ids: Sequence[str]) -> None:
-    missing = sorted(set(card_ids) - cards.contents(tx, card_ids).keys())
-    if missing:
-        raise CardNotFound(f"no card {', '.join(map(repr, missing))} in workspace {tx.workspace!r} to link with")
+def _conflict(tx: Tx, row: RowMapping, version: int, change: Change | None) -> VersionConflict:
+    """What the edit would have met unseen: all of the card, or of one that changes some of it just that."""
+    content = cards.content_of(row)
+    now = content_as_json(content)
+    links: dict[tuple[str, bool], str | None] = {
+        (link["other"], link["outgoing"]): link["meaning"] for link in tx.rows(_SQL["links"], card_id=row["card_id"])
+    }
+    if change is not None and (change.values or change.links):
+        current = {name: getattr(content, name) for name in change.values if name in EDITABLE}
+        now = {name: value_as_json(value) for name, value in current.items() if value != change.values[name]}
+        links = {(each.other, each.outgoing): links.get((each.other, each.outgoing)) for each in change.links}
+    return VersionConflict(
+        row["card_id"],
+        based_on=version,
+        version=row["version"],
+        updated_by=row["updated_by"],
+        updated_at=row["updated_at"],
+        now=now,
+        links=[{"other": other, "meaning": meaning, "outgoing": way} for (other, way), meaning in links.items()],
+    )
+
+
+def _refuse(tx: Tx, faults: Mapping[str, str], links: Sequence[Link]) -> None:
+    """Refuse an edit with every fault at once, cards that are not there to be linked with among them.
+
+    Raises:
+        CardNotFound: it is nothing but such a card.
+        InvalidEdit: there is something else.
+    """
+    known = cards.contents(tx, [link.other for link in links])
+    missing = {f"links.{n}": link.other for n, link in enumerate(links) if link.other not in known}
+    if missing and not faults:
+        names = ", ".join(map(repr, sorted(set(missing.values()))))
+        raise CardNotFound(f"no card {names} in workspace {tx.workspace!r} to link with")
+    refuse(
+        {**{place: f"no card {other!r} in workspace {tx.workspace!r}" for place, other in missing.items()}, **faults}
+    )
 
 
 def _save_links(tx: Tx, card_id: str, links: Sequence[Link]) -> int:

@@ -14,7 +14,7 @@ from memory_pipeline import jsonl
 from memory_pipeline.archive import editing, grants
 from memory_pipeline.archive.database import first_line
 from memory_pipeline.archive.queries import load
-from memory_pipeline.edits import Change, Delete, Edit, Merge
+from memory_pipeline.edits import Change, Delete, Edit, Merge, edit_faults, refuse
 from memory_pipeline.edits_json import edit_as_json, parse_edit
 from memory_pipeline.errors import CardNotFound, InvalidEdit, InvalidInput, NotPermitted, VersionConflict
 
@@ -44,7 +44,7 @@ class QueuedEdit:
         state: waiting, applied or refused.
         reason: why it was refused.
         finished_at: when it was applied or refused.
-        content: the edit as it was submitted; None once it is applied.
+        content: the edit as it was submitted; None once it is applied or discarded.
     """
 
     edit_id: int
@@ -139,6 +139,27 @@ def apply_waiting(database: Database, workspace: str) -> QueueReport:
         return QueueReport(applied, tuple(refused), counts(tx)["waiting"])
 
 
+def discard(tx: Tx, principal: str, edit_ids: Sequence[int]) -> int:
+    """Drop what edits contain, of refused ones and of those that still wait, which are then refused; how many.
+
+    Who submitted what and when stays, as it does for those that were applied; the reason of a refusal goes too, since
+    it may quote a card. All of them, or none.
+
+    Raises:
+        NotPermitted: the principal is no administrator of the workspace.
+        InvalidInput: an edit does not exist here, or has nothing left to drop.
+    """
+    grants.require_in(tx, principal, grants.Role.ADMINISTRATOR)
+    ids = sorted(set(edit_ids))
+    found = {row["edit_id"] for row in tx.rows(_SQL["discard"], edit_ids=ids, reason=f"discarded by {principal}")}
+    if missing := [str(edit_id) for edit_id in ids if edit_id not in found]:
+        raise InvalidInput(
+            f"workspace {tx.workspace!r} has nothing to discard of edit {', '.join(missing)}: "
+            "`memory-pipeline edits list` shows which wait and which are refused"
+        )
+    return len(found)
+
+
 def listed(tx: Tx, state: State | None = None, *, limit: int = 100) -> list[QueuedEdit]:
     """The edits submitted last, in the order of their submission, of one state or any."""
     return [QueuedEdit(**row) for row in tx.rows(_SQL["listed"], state=state, limit=limit)]
@@ -154,7 +175,9 @@ def _edit(line: bytes) -> Edit:
     value = jsonl.parsed(line)
     if fault := jsonl.unstorable(value):
         raise ValueError(f"cannot be kept, since {fault}: take it out")
-    return parse_edit(value)
+    edit = parse_edit(value)
+    refuse(edit_faults(edit))
+    return edit
 
 
 def _row(edit: Edit) -> dict[str, object]:

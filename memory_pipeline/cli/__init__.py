@@ -10,12 +10,13 @@ from typing import NoReturn
 import click
 
 from memory_pipeline.cli import administration, bulk, cards, pipeline
+from memory_pipeline.cli.common import Commands
 from memory_pipeline.errors import MemoryPipelineError
 
 _INTERRUPTED = 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="memory-pipeline")
 def cli() -> None:
     """The memory of a text-to-SQL assistant: session ledgers become verified, recallable cards."""

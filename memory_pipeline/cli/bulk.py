@@ -88,6 +88,22 @@ def apply_(*, names: tuple[str, ...], json_output: bool) -> None:
     finish(outcome, console.applied_table, json_output=json_output)
 
 
+@edits.command()
+@click.argument("edit_ids", nargs=-1, required=True, type=click.IntRange(min=1, max=2**63 - 1), metavar="EDIT...")
+@_workspace_option
+@as_json
+def discard(*, edit_ids: tuple[int, ...], workspace: str, json_output: bool) -> None:
+    """Drop what each EDIT (its number) contains, refused or waiting, for good; who submitted it and when stays."""
+    from memory_pipeline.archive import queue  # noqa: PLC0415
+
+    with opened_runtime() as runtime, runtime.database.transaction(workspace) as tx:
+        count = queue.discard(tx, runtime.settings.acting_principal, edit_ids)
+    if json_output:
+        print_json({"discarded": count})
+    else:
+        click.echo(f"{count} edit(s) discarded.")
+
+
 @click.command(name="export")
 @click.argument("file", default="-")
 @_workspace_option
@@ -152,6 +168,8 @@ def _whole_file(name: str) -> Iterator[IO[bytes]]:
         with aside.open("wb") as stream:
             yield stream
         aside.replace(place)
+    except OSError as error:  # of a name that nobody gave
+        raise OSError(error.errno, error.strerror, name) from None
     finally:
         aside.unlink(missing_ok=True)
 

@@ -11,6 +11,7 @@ from memory_pipeline.archive.editing import Saved
 from memory_pipeline.archive.intake import LEDGER_DIFFERS, SQL_UNPARSED
 from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.edits import Change, Create, Delete, Link, Merge
+from memory_pipeline.edits_json import content_as_json
 from memory_pipeline.errors import CardNotFound, InvalidEdit, VersionConflict
 from memory_pipeline.runtime import Runtime
 from tests.builders import QUESTION, SQL, approved, clarified, promoted, retracted
@@ -66,6 +67,18 @@ class TestCreation:
             editor.create(Link("mem-0009", " "), Link("mem-0009", "x"), subject="", detail="\x00", sql="SELECT 1")
         assert refused.value.faults.keys() == {"subject", "detail", "sql", "links.0", "links.1"}
         assert editor.picture() == before
+
+    def test_that_is_refused_names_cards_that_are_not_there_among_the_faults(self, editor):
+        editor.create()
+        with pytest.raises(InvalidEdit) as refused:
+            editor.create(Link("mem-0001", "see"), Link("mem-0009", "see"), subject="")
+        assert refused.value.faults.keys() == {"subject", "links.1"}
+        with pytest.raises(InvalidEdit) as refused:
+            editor.alter("mem-0001", Link("mem-0009", "see"), subject="")
+        assert refused.value.faults == {
+            "subject": "a concept needs it: write some text",
+            "links.0": "no card 'mem-0009' in workspace 'clinic'",
+        }
 
     @pytest.mark.parametrize("card_id", NO_CARD)
     @pytest.mark.parametrize("outgoing", [True, False])
@@ -142,9 +155,34 @@ class TestConflict:
             editor.alter("mem-0001", version=1, detail="mine", subject="active patient", concepts=("a",))
         error = conflict.value
         assert (error.card_id, error.based_on, error.version, error.updated_by) == ("mem-0001", 1, 2, "anna")
-        assert error.values == {"detail": "theirs"}
+        assert (error.now, error.links) == ({"detail": "theirs"}, [])
         assert "detail is now 'theirs'" in str(error)
         assert editor.picture() == before
+
+    def test_of_an_edit_that_replaces_nothing_shows_the_whole_card(self, editor):
+        for subject in ("active patient", "other", "third"):
+            editor.create(subject=subject, dependencies=(Dependency("", "", "patients", ""),), concepts=("a", "b"))
+        editor.alter("mem-0001", Link("mem-0002", "narrows"), Link("mem-0003", "needs", outgoing=False))
+        for edit in (Delete("mem-0001", 1), Merge("mem-0001", 1, "mem-0002", 1), Merge("mem-0002", 1, "mem-0001", 1)):
+            with pytest.raises(VersionConflict) as conflict:
+                editor.apply(edit)
+            assert conflict.value.now == content_as_json(editor.content("mem-0001"))
+            assert conflict.value.links == [
+                {"other": "mem-0002", "meaning": "narrows", "outgoing": True},
+                {"other": "mem-0003", "meaning": "needs", "outgoing": False},
+            ]
+            for said in ("subject is now 'active patient'", "concepts is now 'a, b'", "dependencies is now 'patients'",
+                         "the link to mem-0002 is now 'narrows'", "the link from mem-0003 is now 'needs'"):  # fmt: skip
+                assert said in str(conflict.value)
+
+    def test_of_an_edit_of_links_shows_what_became_of_them(self, editor):
+        for _ in range(3):
+            editor.create()
+        editor.alter("mem-0001", Link("mem-0002", "narrows"))
+        with pytest.raises(VersionConflict, match="the link to mem-0003 is gone") as conflict:
+            editor.alter("mem-0001", Link("mem-0002", "x"), Link("mem-0003", "x"), version=1, concepts=())
+        assert conflict.value.now == {}
+        assert [link["meaning"] for link in conflict.value.links] == ["narrows", None]
 
     @pytest.mark.parametrize("version", [0, -1, 3, 10**30])
     def test_with_a_version_that_is_not_the_current_one(self, editor, version):
@@ -176,7 +214,7 @@ class TestConflict:
             try:
                 outcomes.append(editor.apply(Change("mem-0001", 1, {"detail": detail})).version)
             except VersionConflict as conflict:
-                outcomes.append(conflict.values)
+                outcomes.append(conflict.now)
 
         threads = [threading.Thread(target=edit, args=(detail,)) for detail in ("one", "two")]
         for thread in threads:

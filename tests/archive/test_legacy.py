@@ -163,7 +163,7 @@ def test_malformed_lines_are_counted_with_their_numbers_and_stop_no_other(clinic
     assert report.created == 1
     assert report.malformed == 9
     assert list(report.lines) == [f"line {number}" for number in (1, 3, 4, 5, 6, 7, 8, 9, 10)]
-    assert "session: Field required" in report.lines["line 5"]
+    assert "session: is missing" in report.lines["line 5"]
     assert "NUL byte" in report.lines["line 7"]
     assert "detail" in report.lines["line 8"]
     assert json.dumps(report.as_json())

@@ -112,6 +112,9 @@ class TestText:
             ("done 😀", "😀"),
             ("ﬁeld Ⅳ", "field iv"),
             ("İstanbul ısı", "istanbul isi"),
+            ("Straße", "STRASSE"),
+            ("STRASSE", "straße"),
+            ("STRAẞE", "strasse"),
         ],
     )
     def test_other_scripts_are_found(self, editor, kept, text):

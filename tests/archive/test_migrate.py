@@ -12,8 +12,9 @@ from pydantic import SecretStr
 from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.dialects.postgresql import asyncpg
 
+from memory_pipeline.archive import listing, workspaces
 from memory_pipeline.archive import migrate as migrations
-from memory_pipeline.archive import workspaces
+from memory_pipeline.archive.listing import ListRequest
 from memory_pipeline.archive.migrate import migrate
 from memory_pipeline.archive.queries import SCHEMA_REVISION, files, load
 from memory_pipeline.errors import InvalidSettings, SchemaOutOfDate
@@ -60,6 +61,22 @@ def test_a_further_migration_changes_nothing(settings):
     before = tables(settings)
     assert migrate(settings.owner_url, settings.database_url) == SCHEMA_REVISION
     assert tables(settings) == before
+
+
+def test_a_migration_of_an_archive_in_use_keeps_its_cards_and_searches_them_as_a_new_one(blank_settings, monkeypatch):
+    with monkeypatch.context() as first:
+        first.setattr(migrations, "SCHEMA_REVISION", "0001")
+        migrate(blank_settings.owner_url, blank_settings.database_url)
+    with connected(blank_settings.owner_url) as owner:
+        owner.execute("INSERT INTO workspace (workspace, language, created_by) VALUES ('clinic', 'german', 'anna')")
+        owner.execute(
+            "INSERT INTO card (workspace, card_id, family, origin, subject, text_key, fingerprint, updated_by) "
+            "VALUES ('clinic', 'mem-0001', 'concept', 'hand', 'Straße', 'k', 'f', 'anna')"
+        )
+    migrate(blank_settings.owner_url, blank_settings.database_url)
+    with Runtime(blank_settings) as runtime, runtime.database.transaction("clinic") as tx:
+        page = listing.list_cards(tx, runtime.identity.hash, ListRequest(text="strasse"))
+    assert [(card.card_id, card.title, card.version) for card in page.cards] == [("mem-0001", "Straße", 1)]
 
 
 def test_two_migrations_at_once_are_as_good_as_one(blank_settings):

@@ -74,16 +74,18 @@ def test_every_faulty_line_is_named_with_its_number():
         {"operation": "explode"},
         {"operation": "delete", "card_id": "a\0b", "version": 1},
         '{"operation": "create", "subject": "\\ud800"}',
+        '{"operation": "create", "subject": "one", "subject": "two"}',
     )
     with pytest.raises(InvalidEdit) as caught:
         queue.read(stream)
     faults = caught.value.faults
-    assert list(faults) == ["line 2", "line 3", "line 4", "line 5", "line 6", "line 7"]
+    assert list(faults) == ["line 2", "line 3", "line 4", "line 5", "line 6", "line 7", "line 8"]
     assert "not JSON" in faults["line 2"]
     assert "has to be a JSON object" in faults["line 3"]
     assert "detail" in faults["line 4"]
     assert "colour" in faults["line 4"]
     assert "NUL byte" in faults["line 6"]
+    assert faults["line 8"] == "gives 'subject' twice: leave one of them out"
 
 
 def test_a_file_of_something_else_names_a_thousand_lines_and_counts_the_others():
@@ -227,6 +229,43 @@ def test_what_postgresql_cannot_keep_is_refused_too_and_does_not_keep_the_others
     report = apply(clinic)
     assert report.applied == 1
     assert "the archive cannot keep it" in report.refused[0].reason
+
+
+# ── Discarded ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def discard(archive: Archive, *edit_ids: int, principal: str = MAKER) -> int:
+    with archive.database.transaction(archive.workspace) as tx:
+        return queue.discard(tx, principal, edit_ids)
+
+
+def test_a_refused_edit_and_one_that_waits_hold_no_content_once_they_are_discarded(clinic: Archive):
+    submit(clinic, a_creation(subject="a secret"), Change("mem-0001", 7, {"detail": "another secret"}))
+    apply(clinic)
+    submit(clinic, a_creation(subject="a third one"))
+    refused, waiting = [edit.edit_id for edit in listed(clinic) if edit.state != "applied"]
+    assert discard(clinic, refused, waiting, waiting) == 2
+    kept = [edit for edit in listed(clinic) if edit.edit_id in (refused, waiting)]
+    assert [(e.state, e.content, e.reason) for e in kept] == [("refused", None, f"discarded by {MAKER}")] * 2
+    assert all(edit.finished_at for edit in kept)
+    assert apply(clinic) == queue.QueueReport()
+    assert clinic.card_ids() == ["mem-0001"]
+
+
+def test_all_are_discarded_or_none(clinic: Archive):
+    submit(clinic, a_creation(), a_creation(subject="fever"))
+    apply(clinic)
+    submit(clinic, a_creation(subject="cough"))
+    [applied, _, waiting] = [edit.edit_id for edit in listed(clinic)]
+    with pytest.raises(InvalidInput, match=f"of edit {applied}, {waiting + 1}:"):
+        discard(clinic, applied, waiting, waiting + 1)
+    a_workspace(clinic.runtime, WARD)
+    with pytest.raises(InvalidInput, match="'ward' has nothing to discard"):
+        discard(Archive(clinic.runtime, WARD), waiting)
+    grants.give(clinic.database, CLINIC, "rita", Role.REVIEWER, by=MAKER)
+    with pytest.raises(NotPermitted):
+        discard(clinic, waiting, principal="rita")
+    assert len(listed(clinic, "waiting")) == 1
 
 
 # ── Interrupted ──────────────────────────────────────────────────────────────────────────────────────────────────────

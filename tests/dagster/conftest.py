@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from dagster import DagsterInstance, ExecuteInProcessResult, build_sensor_context
+from dagster import AddDynamicPartitionsRequest, DagsterInstance, ExecuteInProcessResult, build_sensor_context
 
 from memory_pipeline.dagster_home import dagster_environment
 from memory_pipeline.definitions import defs
@@ -60,7 +60,10 @@ class Evaluation:
         self.requested = [request.partition_key for request in data.run_requests or []]
         self.run_keys = [request.run_key for request in data.run_requests or []]
         self.skipped = data.skip_message
-        self.partitions = [key for request in data.dynamic_partitions_requests or [] for key in request.partition_keys]
+        partitions = data.dynamic_partitions_requests or []
+        added = [request for request in partitions if isinstance(request, AddDynamicPartitionsRequest)]
+        self.partitions = [key for request in added for key in request.partition_keys]
+        self.removed = [key for request in partitions if request not in added for key in request.partition_keys]
         self.reports = list(data.asset_events)
         self.cursor = data.cursor
 

@@ -29,7 +29,11 @@ def test_the_definitions_are_loadable():
     Definitions.validate_loadable(defs)
 
 
-@pytest.mark.parametrize("spec", defs.resolve_all_asset_specs(), ids=lambda spec: spec.key.to_user_string())
+@pytest.mark.parametrize(
+    "spec",
+    sorted(defs.resolve_all_asset_specs(), key=lambda spec: spec.key),
+    ids=lambda spec: spec.key.to_user_string(),
+)
 def test_every_asset_says_what_it_is(spec):
     assert spec.group_name == GROUPS[spec.key.to_user_string()]
     assert spec.description

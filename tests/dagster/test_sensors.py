@@ -129,6 +129,13 @@ def test_at_most_eight_runs_are_asked_for_at_once(pipeline: Pipeline):
     assert len(pipeline.evaluate("ledger_sensor").requested) == 8
 
 
+def test_the_partition_of_a_workspace_that_was_removed_goes_once_nothing_runs_in_it(pipeline: Pipeline):
+    ingested(pipeline, "clinic")
+    pipeline.instance.add_dynamic_partitions("workspace", ["clinic", "gone", "ending"])
+    past_run(pipeline, "ending", DagsterRunStatus.STARTED)
+    assert pipeline.evaluate("ledger_sensor").removed == ["gone"]
+
+
 def test_a_missing_root_is_said(pipeline: Pipeline):
     pipeline.runtime.settings.sessions.rmdir()
     assert "MEMORY_SESSIONS_ROOT" in pipeline.evaluate("ledger_sensor").skipped

@@ -26,3 +26,11 @@ INSERT INTO card_link (workspace, source_id, target_id, meaning)
 SELECT workspace, source_id, :keep, meaning FROM card_link
 WHERE workspace = :workspace AND target_id = :other AND source_id <> :keep
 ON CONFLICT DO NOTHING
+
+-- name: links
+SELECT target_id AS other, meaning, true AS outgoing FROM card_link
+WHERE workspace = :workspace AND source_id = :card_id
+UNION ALL
+SELECT source_id, meaning, false FROM card_link
+WHERE workspace = :workspace AND target_id = :card_id
+ORDER BY outgoing DESC, other

@@ -50,7 +50,8 @@ JOIN card c USING (card_id)
 WHERE c.workspace = :workspace
 
 -- name: shown
-SELECT c.*, ARRAY(
+SELECT c.card_id, c.version, c.family, c.subject, c.detail, c.rationale, c.question, c.sql, c.dialect, c.context,
+    c.database, c.schema, c.concepts, ARRAY(
     SELECT ARRAY[d.database, d.schema, d."table", d."column"]
     FROM card_dependency d
     WHERE d.workspace = c.workspace AND d.card_id = c.card_id

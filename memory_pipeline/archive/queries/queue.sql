@@ -23,6 +23,12 @@ WHERE workspace = :workspace AND edit_id = :edit_id AND state = 'waiting'
 UPDATE admin_edit SET state = 'refused', reason = :reason, finished_at = now()
 WHERE workspace = :workspace AND edit_id = :edit_id AND state = 'waiting'
 
+-- name: discard
+UPDATE admin_edit
+SET content = NULL, state = 'refused', reason = :reason, finished_at = coalesce(finished_at, now())
+WHERE workspace = :workspace AND edit_id = ANY(:edit_ids) AND state IN ('waiting', 'refused') AND content IS NOT NULL
+RETURNING edit_id
+
 -- name: listed
 -- The latest of them, in the order in which they were submitted.
 SELECT edit_id, principal, submitted_at, operation, card_id, merged_id, content, state, reason, finished_at
