@@ -10,7 +10,7 @@ from pydantic import Field
 
 from assets.archive import memory_cards, solved_question_cards
 from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
-from memory_pipeline.archive import projections
+from memory_pipeline.archive import identities, projections
 from memory_pipeline.cards import Collection
 from memory_pipeline.propagation import Difference, project, repair
 from memory_pipeline.resources import Memory
@@ -81,7 +81,7 @@ def _mend(context: AssetExecutionContext, memory: Memory, collections: Sequence[
 
 def _states(memory: Memory, workspace: str, collections: Sequence[Collection]) -> list[projections.CollectionState]:
     with memory.runtime.database.transaction(workspace) as tx:
-        states = projections.states(tx, memory.runtime.identity.hash)
+        states = projections.states(tx, identities.serving(tx, memory.runtime.identity.hash))
     return [state for state in states if state.collection in collections]
 
 

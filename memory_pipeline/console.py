@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.sessions import Progress as Tell
     from memory_pipeline.archive.status import WorkspaceStatus
     from memory_pipeline.demo.run import DemoOutcome
+    from memory_pipeline.propagation.switch import IdentityUse
     from memory_pipeline.recall import RecallResult
 
 _out = Console(highlight=False)
@@ -116,6 +117,22 @@ def audit_table(outcome: Mapping[str, Any]) -> None:
     show_table(("workspace", *names), [(workspace, *report.values()) for workspace, report in found.items()])
 
 
+def print_identities(found: Sequence[IdentityUse]) -> None:
+    """Which embedding identities there are, and in which workspaces they are used."""
+    rows = [
+        (
+            use.identity,
+            use.model,
+            "configured" if use.configured else "" if use.live else "left over",
+            ", ".join(use.live),
+            ", ".join(use.registered),
+            ", ".join(use.collections),
+        )
+        for use in found
+    ]
+    show_table(("identity", "model", "", "recall uses it in", "kept for", "collections in"), rows)
+
+
 def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
     """Cards by family and the state of propagation, by workspace."""
     if not found:
@@ -128,6 +145,13 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
     show_table(("sessions of", *decisions), [(w, *(getattr(s, d) for d in decisions)) for w, s in found.items()])
     points = [(name, s.certified, s.pending, f"{s.lag_seconds:.1f}") for name, s in found.items()]
     show_table(("points of", "projected", "pending", "lag (s)"), points)
+    for name, state in found.items():
+        if state.changing:
+            _say(
+                f"{name}: recall goes on with the former embeddings; of the new ones {state.changing['certified']} "
+                f"point(s) are projected and {state.changing['pending']} pending.",
+                style="yellow",
+            )
 
 
 def print_recall(result: RecallResult) -> None:

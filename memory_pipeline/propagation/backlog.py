@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import projections
+from memory_pipeline.archive import identities, projections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,16 +54,22 @@ class Completeness:
 def backlog(runtime: Runtime, workspace: str) -> Backlog:
     """The pending work of a workspace, in one transaction that changes nothing.
 
-    After a change of the model everything is pending, also before the new embedding identity is registered.
+    While the embeddings change, the collections that recall uses and those that are filled beside them both count; the
+    latter from the moment on that the settings name them.
 
     Raises:
         UnknownWorkspace, ArchiveUnavailable.
     """
-    identity = runtime.identity.hash
     with runtime.database.transaction(workspace) as tx:
-        waiting = projections.waiting(tx, identity)
-        reasons = projections.reasons(tx, identity) if waiting.pending else {}
-    return Backlog(waiting.pending, waiting.due, waiting.oldest, reasons)
+        current = identities.current(tx, runtime.identity.hash)
+        waiting = [projections.waiting(tx, identity) for identity in current]
+        reasons = [projections.reasons(tx, i) for i, found in zip(current, waiting, strict=True) if found.pending]
+    return Backlog(
+        pending=sum(found.pending for found in waiting),
+        due=any(found.due for found in waiting),
+        oldest=min((found.oldest for found in waiting if found.oldest), default=None),
+        reasons=sum(map(Counter, reasons), Counter()),
+    )
 
 
 def completeness(backlogs: Mapping[str, Backlog], *, target: float, now: datetime) -> Completeness:
