@@ -153,14 +153,15 @@ class Comparison:
         """Those that differ still, and are not just the trace of a change that was projected while they were read.
 
         The index is asked between two questions to the archive: only where those are answered alike, the three belong
-        together.
+        together. A repair of what was found before changes the answers too.
         """
         for batch in batched(suspected, BATCH):
             (points,) = self._runtime.index.retrieve(self._into, [[each.finding.point_id for each in batch]])
             known = self._expected(each.finding.item_id for each in batch)
             for each in batch:
                 finding, expected = each.finding, known.get(each.finding.item_id)
-                if expected == each.expected and (difference := self._difference(finding, points, expected)):
+                unchanged = expected == each.expected or finding.difference.never_projected
+                if unchanged and (difference := self._difference(finding, points, expected)):
                     yield replace(finding, difference=difference)
 
     def _difference(

@@ -51,6 +51,11 @@ class Difference(StrEnum):
         return self in {Difference.MISSING, Difference.STALE}
 
     @property
+    def never_projected(self) -> bool:
+        """Whether no projection makes such a point, so that it cannot be the trace of one at work."""
+        return self in {Difference.DUPLICATE, Difference.FOREIGN}
+
+    @property
     def held(self) -> bool:
         """Whether there is a point in the index that has to go."""
         return self not in {Difference.MISSING, Difference.DAMAGED}

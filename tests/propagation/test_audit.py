@@ -28,19 +28,6 @@ def write(world, item: str, fingerprint: str) -> None:
     world.runtime.index.upsert(into, [point])
 
 
-def test_points_deleted_behind_its_back_are_found_and_written_again(world):
-    world.sessions(W, 10)
-    world.ingest(W)
-    project(world.runtime, W)
-    into = target(W, Collection.MEMORY_CARDS, world.runtime.identity)
-    world.runtime.index.delete(into, [point_id(W, f"mem-{n:04d}") for n in range(1, 10)])
-    assert audit(world.runtime, W).count(Difference.MISSING) == 9
-    repair(world.runtime, W)
-    assert project(world.runtime, W).written == 9
-    assert project(world.runtime, W).written == 0
-    assert not audit(world.runtime, W)
-
-
 def test_stale_newer_and_orphaned_points_are_mended_from_the_archive(world):
     world.sessions(W, 2)
     world.ingest(W)
