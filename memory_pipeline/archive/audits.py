@@ -45,7 +45,7 @@ def expected(tx: Tx, identity: str, collection: Collection, items: Iterable[str]
 
 
 def certified(tx: Tx, identity: str, collection: Collection, *, after: str, limit: int) -> dict[str, Expected]:
-    """The next certified items in order of id, each with what the archive expects of its point.
+    """The next certified items in the archive's order of ids, each with what the archive expects of its point.
 
     Args:
         tx: an open transaction.

@@ -66,7 +66,7 @@ def audit(runtime: Runtime, workspace: str, collections: Iterable[Collection] = 
     return report
 
 
-def audited_identities(runtime: Runtime, workspace: str) -> tuple[EmbeddingIdentity, ...]:  # noqa: ARG001  # it will
+def audited_identities(runtime: Runtime, workspace: str) -> tuple[EmbeddingIdentity, ...]:  # noqa: ARG001  # a workspace may come to keep others
     """The embedding identities whose collections are compared with the archive, and mended."""
     return (runtime.identity,)
 
@@ -186,7 +186,7 @@ class Comparison:
         last = ""
         while page := self._page(last, BATCH):
             yield page
-            last = max(page)
+            last = next(reversed(page))  # by the order of the archive, whose collation Python does not know
 
     def _page(self, after: str, limit: int) -> dict[str, Expected]:
         with self._runtime.database.transaction(self._workspace) as tx:
