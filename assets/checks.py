@@ -129,6 +129,12 @@ def propagation_outcome(found: Mapping[str, Backlog], broken: Mapping[str, str])
     return with_broken(outcome, broken)
 
 
+def severity_of(counts: Mapping[str, int]) -> AssetCheckSeverity:
+    """How bad it is that so many points differ, by `Difference`: what other embeddings left over is read by nobody."""
+    mendable = any(counts.get(difference.value) for difference in Difference if difference.mendable)
+    return AssetCheckSeverity.ERROR if mendable else AssetCheckSeverity.WARN
+
+
 @dataclass(frozen=True)
 class _Ledgers:
     """What is known of a workspace's session directories: faults by kind, the first of them, lines waited for."""
@@ -202,5 +208,6 @@ def _audits(standing: Mapping[str, Audited | None]) -> Outcome:
             ],
             "audits": as_json(known),
         },
+        severity=severity_of(counts),
     )
     return with_broken(outcome, {name: last.failed for name, last in known.items() if last.failed})

@@ -12,7 +12,7 @@ from assets.archive import memory_cards, solved_question_cards
 from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
 from memory_pipeline.archive import identities, projections
 from memory_pipeline.cards import Collection
-from memory_pipeline.propagation import Difference, project, repair
+from memory_pipeline.propagation import AuditReport, Difference, project, rebuild, repair
 from memory_pipeline.resources import Memory
 
 # The heartbeat of the daily audit, no more: it only knows when something last ran.
@@ -24,6 +24,7 @@ class Projection(Config):
 
     retry_now: bool = Field(default=True, description="try at once what waits for its next try after a failure")
     repair: bool = Field(default=False, description="compare the real index with the archive first, and mend it")
+    rebuild: bool = Field(default=False, description="mend it, and write every point anew, recall going on")
 
 
 @asset(
@@ -58,21 +59,32 @@ def _project(
     context: AssetExecutionContext, memory: Memory, config: Projection, collections: Sequence[Collection]
 ) -> MaterializeResult[Any]:
     watch, workspace = Stopwatch(), context.partition_key
+    numbers: dict[str, int | float]
     with translated():
-        mended = _mend(context, memory, collections) if config.repair else {}
-        # A step that Dagster tries again has just put its items off.
-        again = config.retry_now or context.retry_number > 0
-        report = project(memory.runtime, workspace, collections, retry_now=again)
+        if config.rebuild:
+            numbers = _rebuilt(context, memory, collections)
+        else:
+            mended = _mended(context, repair(memory.runtime, workspace, collections)) if config.repair else {}
+            # A step that Dagster tries again has just put its items off.
+            again = config.retry_now or context.retry_number > 0
+            numbers = {**asdict(project(memory.runtime, workspace, collections, retry_now=again)), **mended}
         states = _states(memory, workspace, collections)
     now = datetime.now(UTC)
     lag = max((now - s.oldest_pending).total_seconds() if s.oldest_pending else 0.0 for s in states)
-    numbers = {**asdict(report), **mended, "certified": sum(s.certified for s in states), "lag_seconds": round(lag, 3)}
+    numbers |= {"certified": sum(s.certified for s in states), "lag_seconds": round(lag, 3)}
     return watch.result(numbers, _table(states))
 
 
-def _mend(context: AssetExecutionContext, memory: Memory, collections: Sequence[Collection]) -> dict[str, int]:
+def _rebuilt(
+    context: AssetExecutionContext, memory: Memory, collections: Sequence[Collection]
+) -> dict[str, int | float]:
+    """The numbers of a rebuild: how many points it wrote that were as they should be, and the others by difference."""
+    report = rebuild(memory.runtime, context.partition_key, collections)
+    return {**asdict(report.projection), "renewed": report.renewed, **_mended(context, report.mended)}
+
+
+def _mended(context: AssetExecutionContext, found: AuditReport) -> dict[str, int]:
     """What the audit found, took out of the index and made pending, by kind of difference."""
-    found = repair(memory.runtime, context.partition_key, collections)
     mended = {f"mended_{d.value}": found.count(d) for d in Difference if d.mendable}
     if any(mended.values()):
         context.log.warning("the index differed from the archive and is mended: %s", mended)

@@ -56,7 +56,7 @@ def measure(sessions: Path, home: Path) -> dict[str, float]:
         figures["projection, nothing to do"] = timed(project_all)
         audits: list[AuditReport] = []
         figures["audit"] = timed(lambda: audits.extend(audit(runtime, name) for name in names))
-        figures["points that differ from the archive"] = sum(len(f) for a in audits for f in a.findings.values())
+        figures["points that differ from the archive"] = sum(sum(a.counts.values()) for a in audits)
         found = status(runtime.database, runtime.identity.hash)
         figures["sessions"] = sum(s.sessions for s in found.values())
         figures["cards"] = sum(sum(s.cards.values()) for s in found.values())

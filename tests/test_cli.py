@@ -81,6 +81,21 @@ def test_an_audit_finds_what_is_missing_and_a_repair_has_it_projected_again(run,
     assert run("audit")[0] == 0
 
 
+def test_a_rebuild_mends_and_writes_every_point_anew(run, settings):
+    a_session(settings.sessions)
+    run("ingest")
+    run("project")
+    code, out, _ = run("rebuild", "--json")
+    report = json.loads(out)["workspaces"][WORKSPACE]
+    assert (code, report["renewed"], report["written"], report["pending"]) == (0, 3, 3, 0)
+    assert report["mended"] == dict.fromkeys(Difference, 0)
+    shutil.rmtree(settings.home / "index")
+    report = json.loads(run("rebuild", "--json")[1])["workspaces"][WORKSPACE]
+    assert (report["renewed"], report["mended"]["missing"], report["written"]) == (0, 3, 3)
+    assert WORKSPACE in run("rebuild", "-w", WORKSPACE)[1]
+    assert run("audit")[0] == 0
+
+
 def test_a_second_ingest_reports_nothing_new(run, settings):
     a_session(settings.sessions)
     run("ingest")
@@ -152,7 +167,7 @@ def test_a_text_from_a_ledger_cannot_command_the_terminal(run, settings):
 
 def test_a_url_in_the_place_of_a_workspace_gives_no_password_away(run, settings):
     a_session(settings.sessions)
-    for command in ("ingest", "project", "audit"):
+    for command in ("ingest", "project", "audit", "rebuild"):
         code, out, err = run(command, "-w", "postgresql://user:pa55word@host/db", "--json")
         assert code == 6
         assert "pa55word" not in out + err

@@ -27,7 +27,7 @@ from memory_pipeline.errors import (
     VersionConflict,
 )
 from memory_pipeline.propagation import audit
-from memory_pipeline.propagation.projector import alone
+from memory_pipeline.propagation.locks import alone
 from memory_pipeline.recall import Recall
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings

@@ -80,7 +80,6 @@ def project(*, names: tuple[str, ...], retry: bool, json_output: bool) -> None:
 @as_json
 def audit(*, names: tuple[str, ...], repair: bool, json_output: bool) -> None:
     """Compare the real index with the archive, point by point."""
-    from memory_pipeline.propagation import Difference  # noqa: PLC0415
     from memory_pipeline.propagation import audit as audit_workspace  # noqa: PLC0415
     from memory_pipeline.propagation import repair as repair_workspace  # noqa: PLC0415
 
@@ -88,7 +87,7 @@ def audit(*, names: tuple[str, ...], repair: bool, json_output: bool) -> None:
 
         def work(name: str) -> dict[str, Any]:
             report = (repair_workspace if repair else audit_workspace)(runtime, name)
-            return {"checked": report.checked, **{d.value: report.count(d) for d in Difference}}
+            return {"checked": report.checked, **report.counts}
 
         outcome = for_each(names or known_workspaces(runtime), work)
     finish(outcome, console.audit_table, json_output=json_output)
@@ -97,6 +96,22 @@ def audit(*, names: tuple[str, ...], repair: bool, json_output: bool) -> None:
     )
     if differing and not repair:
         sys.exit(1)
+
+
+@click.command()
+@workspaces_option
+@as_json
+def rebuild(*, names: tuple[str, ...], json_output: bool) -> None:
+    """Write every point of the index anew from the archive alone, while recall goes on."""
+    from memory_pipeline.propagation import rebuild as rebuild_workspace  # noqa: PLC0415
+
+    with opened_runtime() as runtime, console.progress("rebuilding") as progress:
+
+        def work(name: str) -> dict[str, Any]:
+            return rebuild_workspace(runtime, name, progress=progress(name)).as_json()
+
+        outcome = for_each(names or known_workspaces(runtime), work)
+    finish(outcome, console.projection_table, json_output=json_output)
 
 
 @click.command()
@@ -217,4 +232,4 @@ def dev(*, host: str, port: int, json_output: bool) -> None:
     sys.exit(code)
 
 
-COMMANDS = (migrate, ingest, project, audit, recall, status, identities, demo, dev)
+COMMANDS = (migrate, ingest, project, audit, rebuild, recall, status, identities, demo, dev)

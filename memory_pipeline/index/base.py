@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -178,6 +178,21 @@ class Index(Protocol):
         """Every point that the target's workspace has there, streamed in ascending order of id (as a UUID).
 
         On a server these are the points that name the workspace; embedded, all of its shard, whatever they name.
+
+        Raises:
+            CollectionMissing, IndexUnavailable.
+        """
+
+    def retrieve(
+        self, target: Target, batches: Iterable[Sequence[str]]
+    ) -> Iterator[Mapping[str, Mapping[str, object]]]:
+        """For each batch of ids, in turn, the payloads of those points that are there, by id. Streamed like `scan`.
+
+        Of the points that it looks at, the same holds as of a scan.
+
+        Args:
+            target: where to look.
+            batches: ids, each batch asked for when the one before was answered.
 
         Raises:
             CollectionMissing, IndexUnavailable.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,14 @@ class EdgeIndex:
                 if offset is None:
                     return
 
+    def retrieve(
+        self, target: Target, batches: Iterable[Sequence[str]]
+    ) -> Iterator[Mapping[str, Mapping[str, object]]]:
+        """The payloads of points by id, batch by batch, as they were at the first: from a private copy, like a scan."""
+        with self._copied(self._files(target)) as shard:
+            for ids in batches:
+                yield _payloads(shard, ids)
+
     def identities(self, workspace: str, collection: str) -> frozenset[str]:
         """The embedding identities that the workspace has a shard of the collection for."""
         prefix, directory = physical_name(collection, ""), self._root / workspace_name(workspace)
@@ -279,7 +287,7 @@ def _reclaim(shard: EdgeShard) -> None:
             raise
 
 
-def _payloads(shard: EdgeShard, ids: list[str]) -> dict[str, Mapping[str, object]]:
+def _payloads(shard: EdgeShard, ids: Sequence[str]) -> dict[str, Mapping[str, object]]:
     wanted: list[Any] = [*ids]
     return {str(record.id): record.payload or {} for record in shard.retrieve(wanted, True, False)}  # noqa: FBT003  # the engine takes them by position only
 

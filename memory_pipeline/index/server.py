@@ -168,6 +168,15 @@ class QdrantServerIndex:
             if offset is None:
                 return
 
+    def retrieve(
+        self, target: Target, batches: Iterable[Sequence[str]]
+    ) -> Iterator[Mapping[str, Mapping[str, object]]]:
+        """The payloads of the workspace's points by id, a request for each batch; writes show in batches to come."""
+        workspace = workspace_name(target.workspace)
+        for ids in batches:
+            held = self._payloads(target, ids)
+            yield {id_: payload for id_, payload in held.items() if payload.get("workspace") == workspace}
+
     def identities(self, workspace: str, collection: str) -> frozenset[str]:
         """The embedding identities that there is a physical collection for, whoever has points in it."""
         workspace_name(workspace)

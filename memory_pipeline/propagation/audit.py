@@ -1,215 +1,249 @@
-"""Compares the real index with the archive, in both directions, and mends it: bookkeeping alone is not trusted."""
+"""Compares the real index with the archive, in both directions: bookkeeping alone is not trusted.
+
+Both are read in batches, and differences are streamed, so that the size of a workspace does not matter. First every
+point of the index is looked up in the archive. Only when fewer certified points were met than there are, every
+certified point of the archive is looked up in the index.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import islice, tee
+from typing import TYPE_CHECKING, TypeVar
 
-from memory_pipeline.archive import identities, projections
+from memory_pipeline.archive import audits, identities
+from memory_pipeline.archive.audits import Certification
 from memory_pipeline.cards import Collection
-from memory_pipeline.errors import IndexUnavailable
+from memory_pipeline.embedding.base import EmbeddingIdentity
 from memory_pipeline.index.base import CollectionDamaged, CollectionMissing, StoredPoint
 from memory_pipeline.points import point_id, target
-from memory_pipeline.propagation.locks import alone
-from memory_pipeline.propagation.projector import start_over
+from memory_pipeline.propagation.differences import (
+    EXAMPLES,
+    AuditReport,
+    Difference,
+    Finding,
+    Findings,
+    is_own,
+    item_of,
+    judge,
+)
+from memory_pipeline.propagation.switch import current_identities
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.projections import Expected
     from memory_pipeline.index.base import Target
     from memory_pipeline.runtime import Runtime
 
+BATCH = 1000
+"""Points that are compared, or mended, at a time: nothing that an audit keeps is larger."""
 
-class Difference(StrEnum):
-    """How a point can differ from what the archive says."""
-
-    MISSING = "missing"
-    """The archive certified a point that the index does not hold."""
-    STALE = "stale"
-    """The index holds another fingerprint than the archive certified, or a version that the archive has not reached.
-
-    The latter is what a restored archive finds, and what the version guard defends, pending or not.
-    """
-    ORPHANED = "orphaned"
-    """The index holds a point that no item of the archive stands behind."""
-    FOREIGN = "foreign"
-    """The point's id is not the one that its workspace and item give."""
-    DAMAGED = "damaged"
-    """The collection cannot be used, so that all its certified points are missing. It names no point and no item."""
-    OTHER_IDENTITY = "other_identity"
-    """The point is of an embedding identity that the archive keeps no collections for."""
-
-    @property
-    def mendable(self) -> bool:
-        """Whether `repair` mends it. A collection of another identity is read by nobody; who drops it must mean it."""
-        return self is not Difference.OTHER_IDENTITY
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One point that differs. `item_id` is "" where the point does not say whose it is."""
-
-    difference: Difference
-    point_id: str
-    item_id: str
-
-
-@dataclass(slots=True)
-class AuditReport:
-    """What an audit of one workspace found, by collection, and how many certified points it looked for."""
-
-    findings: dict[Collection, list[Finding]] = field(default_factory=dict)
-    checked: int = 0
-
-    def count(self, difference: Difference) -> int:
-        """How many points differ in this way."""
-        return sum(f.difference is difference for found in self.findings.values() for f in found)
-
-    def __bool__(self) -> bool:
-        """Whether anything differs."""
-        return any(self.findings.values())
-
-
-def compare(workspace: str, expected: Mapping[str, Expected], points: Iterable[StoredPoint]) -> Iterator[Finding]:
-    """The differences between what the archive expects and what the index holds (pure).
-
-    Args:
-        workspace: whose points these are.
-        expected: item → what the archive expects of its point.
-        points: everything that the index holds for the workspace, in any order; read once.
-    """
-    seen = set()
-    for point in points:
-        item = str(point.payload.get("item", ""))
-        if point.payload.get("workspace") != workspace or point.id != point_id(workspace, item):
-            yield Finding(Difference.FOREIGN, point.id, item)
-            continue
-        seen.add(item)
-        if item not in expected:
-            yield Finding(Difference.ORPHANED, point.id, item)
-        elif _is_stale(expected[item], point.payload):
-            yield Finding(Difference.STALE, point.id, item)
-    for item, wanted in expected.items():
-        if item not in seen and not wanted.pending:
-            yield Finding(Difference.MISSING, point_id(workspace, item), item)
-
-
-def _is_stale(expected: Expected, payload: Mapping[str, object]) -> bool:
-    # Whatever else a pending point holds, the next projection replaces or removes it.
-    version, reached = payload.get("version"), expected.version
-    unreached = isinstance(version, int) and reached is not None and version > reached
-    return unreached or (not expected.pending and payload.get("fingerprint") != expected.fingerprint)
+_Item = TypeVar("_Item")
 
 
 def audit(runtime: Runtime, workspace: str, collections: Iterable[Collection] = tuple(Collection)) -> AuditReport:
     """Compare collections of a workspace with the archive. What the next projection does anyway is no difference.
 
+    Args:
+        runtime: archive and index.
+        workspace: which workspace.
+        collections: which collections.
+
+    Returns:
+        counts of all that differs, and some examples of it.
+
     Raises:
         UnknownWorkspace, ArchiveUnavailable, IndexUnavailable, IndexIncompatible.
     """
     report = AuditReport()
+    current = current_identities(runtime, workspace)
     for collection in collections:
-        before = _expected(runtime, workspace, collection)
-        found = _found(runtime, workspace, collection, before)
-        found = _confirmed(runtime, workspace, collection, before, found)
-        report.findings[collection] = [*found, *_of_other_identities(runtime, workspace, collection)]
-        report.checked += sum(not wanted.pending for wanted in before.values())
+        found = report.findings.setdefault(collection, Findings())
+        for identity in current:
+            comparison = Comparison(runtime, workspace, collection, identity)
+            found += comparison.result()
+            report.checked += comparison.checked
+        found += left_over(runtime, workspace, collection, current)
     return report
 
 
-def repair(runtime: Runtime, workspace: str, collections: Iterable[Collection] = tuple(Collection)) -> AuditReport:
-    """Audit, take what is wrong out of the index, and make what is missing pending; the next projection writes it.
+class Comparison:
+    """One collection of a workspace, for one embedding identity, compared with the archive once.
 
-    What is stale is removed rather than overwritten, because the index may hold a newer version than a restored
-    archive, which the version guard would defend.
-
-    Returns:
-        what the audit found; all that is `mendable` was mended.
-
-    Raises:
-        UnknownWorkspace, ArchiveUnavailable, IndexIncompatible.
-        IndexUnavailable: also when a projector stays at work in a collection, of which then nothing was mended.
+    Args:
+        runtime: archive and index.
+        workspace: whose points.
+        collection: which collection.
+        identity: which vectors of it.
     """
-    report = AuditReport()
-    for collection in collections:
-        found = audit(runtime, workspace, [collection])
-        if any(f.difference.mendable for f in found.findings[collection]):
-            found = _mended(runtime, workspace, collection)
-        report.findings |= found.findings
-        report.checked += found.checked
-    return report
 
+    def __init__(self, runtime: Runtime, workspace: str, collection: Collection, identity: EmbeddingIdentity) -> None:
+        self._runtime = runtime
+        self._workspace = workspace
+        self._collection = collection
+        self._identity = identity.hash
+        self._into = target(workspace, collection, identity)
+        self._before = self._certification()
+        self._met = 0
 
-def _mended(runtime: Runtime, workspace: str, collection: Collection) -> AuditReport:
-    with alone(runtime, workspace, collection) as held:
-        if not held:
-            raise IndexUnavailable(
-                f"another process goes on projecting {collection.value} of {workspace!r}: nothing of it was mended; "
-                "try again when it is done"
-            )
-        found = audit(runtime, workspace, [collection])  # again: what differed may have been mended meanwhile
+    @property
+    def checked(self) -> int:
+        """How many points were certified when the comparison began."""
+        return self._before.items
+
+    def result(self) -> Findings:
+        """All that differs, also where the collection cannot be read.
+
+        Raises:
+            UnknownWorkspace, ArchiveUnavailable, IndexUnavailable, IndexIncompatible.
+        """
         try:
-            _take_out(runtime, workspace, collection, found.findings[collection])
-        except CollectionDamaged as error:
-            start_over(runtime, workspace, collection, str(error))
-    return found
+            return Findings.of(self.findings())
+        except (CollectionMissing, CollectionDamaged) as error:
+            return self.lost(error)
+
+    def findings(self) -> Iterator[Finding]:
+        """What differs, one by one; to be read once. What was found may be mended while it is read.
+
+        Raises:
+            CollectionMissing, CollectionDamaged: at any moment; what came before then counts no more, but `lost` does.
+            UnknownWorkspace, ArchiveUnavailable, IndexUnavailable, IndexIncompatible.
+        """
+        self._runtime.index.check(self._into)
+        yield from self._confirmed(self._in_the_index())
+        # Each of the points met is another one's. So when nothing was certified or lost its certificate meanwhile, the
+        # numbers are only equal if none is missing.
+        if not self._met == self._before.items == self._certification().items or self._certified_meanwhile():
+            yield from self._confirmed(self._certified_only())
+
+    def lost(self, error: CollectionMissing | CollectionDamaged) -> Findings:
+        """What differs where a collection is missing or damaged: it holds nothing, whatever was still read of it."""
+        found = Findings()
+        if isinstance(error, CollectionDamaged):
+            found.add(Difference.DAMAGED, 1, [Finding(Difference.DAMAGED, "", "")])
+        if not self._certified_meanwhile():  # else a projector is about to fill it
+            first = self._page("", EXAMPLES)
+            found.add(Difference.MISSING, self._certification().items, [self._missing(item) for item in first])
+        return found
+
+    def _in_the_index(self) -> Iterator[_Suspected]:
+        for batch in batched(self._runtime.index.scan(self._into, batch=BATCH), BATCH):
+            known = self._expected(item_of(point.payload) for point in batch)
+            for point in batch:
+                item = item_of(point.payload)
+                expected = known.get(item)
+                self._met += expected is not None and not expected.pending and is_own(self._workspace, point)
+                if difference := judge(self._workspace, point, expected):
+                    yield _Suspected(Finding(difference, point.id, item), expected)
+
+    def _certified_only(self) -> Iterator[_Suspected]:
+        pages, asked = tee(self._pages())
+        held = self._runtime.index.retrieve(self._into, (self._ids(page) for page in asked))
+        for page, points in zip(pages, held, strict=True):
+            for item, expected in page.items():
+                finding = self._missing(item)
+                if not self._holds(points, finding):
+                    yield _Suspected(finding, expected)
+
+    def _confirmed(self, suspected: Iterable[_Suspected]) -> Iterator[Finding]:
+        """Those that differ still, and are not just the trace of a change that was projected while they were read.
+
+        The index is asked between two questions to the archive: only where those are answered alike, the three belong
+        together. A repair of what was found before changes the answers too.
+        """
+        for batch in batched(suspected, BATCH):
+            (points,) = self._runtime.index.retrieve(self._into, [[each.finding.point_id for each in batch]])
+            known = self._expected(each.finding.item_id for each in batch)
+            for each in batch:
+                finding, expected = each.finding, known.get(each.finding.item_id)
+                unchanged = expected == each.expected or finding.difference.never_projected
+                if unchanged and (difference := self._difference(finding, points, expected)):
+                    yield replace(finding, difference=difference)
+
+    def _difference(
+        self, finding: Finding, points: Mapping[str, Mapping[str, object]], expected: Expected | None
+    ) -> Difference | None:
+        if finding.difference is Difference.MISSING:
+            return None if self._holds(points, finding) else Difference.MISSING
+        payload = points.get(finding.point_id)
+        return None if payload is None else judge(self._workspace, StoredPoint(finding.point_id, payload), expected)
+
+    def _holds(self, points: Mapping[str, Mapping[str, object]], finding: Finding) -> bool:
+        payload = points.get(finding.point_id, {})
+        return item_of(payload) == finding.item_id and payload.get("workspace") == self._workspace
+
+    def _missing(self, item: str) -> Finding:
+        return Finding(Difference.MISSING, point_id(self._workspace, item), item)
+
+    def _ids(self, items: Iterable[str]) -> list[str]:
+        return [point_id(self._workspace, item) for item in items]
+
+    def _pages(self) -> Iterator[dict[str, Expected]]:
+        last = ""
+        while page := self._page(last, BATCH):
+            yield page
+            last = next(reversed(page))  # by the order of the archive, whose collation Python does not know
+
+    def _page(self, after: str, limit: int) -> dict[str, Expected]:
+        with self._runtime.database.transaction(self._workspace) as tx:
+            return audits.certified(tx, self._identity, self._collection, after=after, limit=limit)
+
+    def _expected(self, items: Iterable[str]) -> dict[str, Expected]:
+        with self._runtime.database.transaction(self._workspace) as tx:
+            return audits.expected(tx, self._identity, self._collection, items)
+
+    def _certification(self) -> Certification:
+        with self._runtime.database.transaction(self._workspace) as tx:
+            return audits.certification(tx, self._identity, self._collection)
+
+    def _certified_meanwhile(self) -> bool:
+        now, before = self._certification().latest, self._before.latest
+        return now is not None and (before is None or now > before)
 
 
-def _take_out(runtime: Runtime, workspace: str, collection: Collection, found: Iterable[Finding]) -> None:
-    wrong = [f for f in found if f.difference.mendable]
-    if any(f.difference is Difference.DAMAGED for f in wrong):
-        raise CollectionDamaged("the audit found the collection damaged")
-    # First, so that what a kill leaves half done is known to be.
-    with runtime.database.transaction(workspace) as tx:
-        items = [f.item_id for f in wrong]  # an orphan has no projection to distrust
-        reason = "the audit found the point missing or wrong"
-        projections.distrust(tx, runtime.identity.hash, collection, items, reason)
-    held_points = [f.point_id for f in wrong if f.difference is not Difference.MISSING]
-    runtime.index.delete(target(workspace, collection, runtime.identity), held_points)
+@dataclass(frozen=True, slots=True)
+class _Suspected:
+    """A finding to be confirmed, and what the archive expected of its item when it was made."""
+
+    finding: Finding
+    expected: Expected | None
 
 
-def _found(runtime: Runtime, workspace: str, collection: Collection, expected: Mapping[str, Expected]) -> list[Finding]:
-    """The differences of a collection. One that is missing or damaged holds nothing, whatever was still read of it."""
-    into = target(workspace, collection, runtime.identity)
-    try:
-        runtime.index.check(into)
-        return list(compare(workspace, expected, runtime.index.scan(into)))
-    except CollectionMissing:
-        return list(compare(workspace, expected, ()))
-    except CollectionDamaged:
-        return [Finding(Difference.DAMAGED, "", ""), *compare(workspace, expected, ())]
+def left_over(
+    runtime: Runtime, workspace: str, collection: Collection, current: Iterable[EmbeddingIdentity]
+) -> Findings:
+    """The points of embedding identities that the archive keeps no collections for.
 
-
-def _confirmed(
-    runtime: Runtime, workspace: str, collection: Collection, before: Mapping[str, Expected], found: list[Finding]
-) -> list[Finding]:
-    """The findings that are not just the trace of a change that was projected while the index was read."""
-    if not found:
-        return []
-    after = _expected(runtime, workspace, collection)
-    return [f for f in found if before.get(f.item_id) == after.get(f.item_id)]
-
-
-def _of_other_identities(runtime: Runtime, workspace: str, collection: Collection) -> Iterator[Finding]:
+    Args:
+        runtime: archive and index.
+        workspace: whose points.
+        collection: which collection.
+        current: those that are compared with the archive anyway.
+    """
+    audited = {identity.hash: identity for identity in current}
     held = runtime.index.identities(workspace, collection.value)
     with runtime.database.transaction(workspace) as tx:
         # Read last: an identity is registered before anything is written for it.
-        kept = {each.identity for each in identities.registered(tx)} | {runtime.identity.hash}
-    for identity in sorted(held - kept):
-        for point in _points(runtime, replace(target(workspace, collection, runtime.identity), identity=identity)):
-            yield Finding(Difference.OTHER_IDENTITY, point.id, str(point.payload.get("item", "")))
+        kept = {each.identity for each in identities.registered(tx)} | audited.keys()
+    into = target(workspace, collection, next(iter(audited.values())))
+    found = Findings()
+    for other in sorted(held - kept):
+        found += _of_other_identity(runtime, replace(into, identity=other))
+    return found
 
 
-def _expected(runtime: Runtime, workspace: str, collection: Collection) -> dict[str, Expected]:
-    with runtime.database.transaction(workspace) as tx:
-        return projections.expected(tx, runtime.identity.hash, collection)
-
-
-def _points(runtime: Runtime, of: Target) -> Iterator[StoredPoint]:
+def _of_other_identity(runtime: Runtime, into: Target) -> Findings:
+    other = Difference.OTHER_IDENTITY
     try:
-        yield from runtime.index.scan(of)
+        return Findings.of(Finding(other, point.id, item_of(point.payload)) for point in runtime.index.scan(into))
     except CollectionMissing:
-        return
+        return Findings()
     except CollectionDamaged:
-        yield StoredPoint("", {})  # whatever else it holds
+        return Findings.of([Finding(other, "", "")])  # whatever it holds
+
+
+def batched(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """The items of a stream in lists of that size, the last one shorter."""
+    stream = iter(items)
+    while batch := list(islice(stream, size)):
+        yield batch

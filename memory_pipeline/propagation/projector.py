@@ -28,6 +28,7 @@ from memory_pipeline.points import (
     question_texts,
     target,
 )
+from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
 from memory_pipeline.propagation.switch import current_identities, make_live
 from memory_pipeline.propagation.vectors import TextKey, known_vectors, text_key
@@ -119,37 +120,6 @@ def project(
     return done
 
 
-def start_over(
-    runtime: Runtime,
-    workspace: str,
-    collection: Collection,
-    reason: str,
-    *,
-    identity: EmbeddingIdentity | None = None,
-) -> None:
-    """Make all of a collection pending and drop it, damaged or not; for somebody who is `alone` with it.
-
-    Args:
-        runtime: the services.
-        workspace: whose points.
-        collection: which collection.
-        reason: why, for whoever looks at what is pending.
-        identity: the embedding identity; by default the configured one.
-    """
-    # In this order, so that whoever is killed in between leaves nothing that is taken for complete.
-    into = target(workspace, collection, identity or runtime.identity)
-    _distrust(runtime, into, reason)
-    runtime.index.drop(into)
-
-
-def _distrust(runtime: Runtime, into: Target, reason: str) -> None:
-    collection = Collection(into.collection)
-    with runtime.database.transaction(into.workspace) as tx:
-        expected = projections.expected(tx, into.identity, collection)
-        certified = [item for item, point in expected.items() if not point.pending]
-        projections.distrust(tx, into.identity, collection, certified, reason)
-
-
 class _Run:
     """One projection of one workspace, for one embedding identity."""
 
@@ -193,7 +163,7 @@ class _Run:
         with suppress(IndexUnavailable):  # an index that is away says so where there is work for it
             for collection in Collection:
                 if self._identity not in self._runtime.index.identities(self._workspace, collection.value):
-                    _distrust(self._runtime, self._target(collection), "the index has lost the collection")
+                    distrust_collection(self._runtime, self._target(collection), "the index has lost the collection")
 
     def count_pending(self, collections: Sequence[Collection]) -> int:
         with self._runtime.database.transaction(self._workspace) as tx:
@@ -242,7 +212,7 @@ class _Run:
         """Start over with a damaged collection; once, since what is damaged again at once is so for another reason."""
         if not isinstance(error, CollectionDamaged) or collection in self._made_anew:
             return False
-        start_over(self._runtime, self._workspace, collection, str(error), identity=self._embeddings)
+        start_over(self._runtime, self._target(collection), str(error))
         self._made_anew.add(collection)
         self._ensured.discard(collection)
         return True

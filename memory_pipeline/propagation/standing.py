@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from memory_pipeline.propagation.audit import AuditReport, Difference
+from memory_pipeline.propagation.differences import AuditReport
 
 _LISTED = 10  # differing points of a workspace that are named
 
@@ -42,13 +42,12 @@ class Audited:
 
 def audited(report: AuditReport, at: datetime) -> Audited:
     """What is kept of an audit."""
-    counts = {difference.value: report.count(difference) for difference in Difference}
     found = [
         {"collection": collection.value, "difference": finding.difference.value, "item": finding.item_id}
         for collection, findings in report.findings.items()
-        for finding in findings[:_LISTED]
+        for finding in findings.examples[:_LISTED]
     ]
-    return Audited(_moment(at), report.checked, counts, found[:_LISTED])
+    return Audited(_moment(at), report.checked, report.counts, found[:_LISTED])
 
 
 def not_audited(reason: str, at: datetime) -> Audited:

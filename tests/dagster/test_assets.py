@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from dagster import AssetCheckSeverity
 
 from assets import checks as module
 from assets.outcomes import LISTED
 from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.status import status
 from memory_pipeline.cards import Collection
+from memory_pipeline.index.base import Point
 from memory_pipeline.points import target
 from tests.builders import SQL, approved, clarified, promoted
 from tests.dagster.conftest import Pipeline, checks, metadata
@@ -154,6 +157,49 @@ def test_points_that_vanish_are_found_by_the_check_and_mended_by_the_audit_job(p
     assert metadata(mended, "memory_index")["mended_missing"] == 1
     assert metadata(mended, "memory_index")["written"] == 1
     assert checks(mended)["index_matches_archive"].passed
+
+
+def test_a_run_that_is_configured_to_rebuild_writes_every_point_anew(pipeline: Pipeline):
+    pipeline.session("clinic")
+    pipeline.run("refresh", "clinic")
+    empty_index(pipeline, "clinic", Collection.SOLVED_QUESTIONS)
+    config = {"ops": {name: {"config": {"rebuild": True}} for name in ("memory_index", "solved_question_index")}}
+    result = pipeline.run("reproject", "clinic", config)
+    shown = [metadata(result, name) for name in ("memory_index", "solved_question_index")]
+    assert [(m["renewed"], m["mended_missing"], m["written"], m["pending"]) for m in shown] == [
+        (2, 0, 2, 0),
+        (0, 1, 1, 0),
+    ]
+    assert checks(result)["index_matches_archive"].passed
+
+
+@pytest.mark.parametrize(
+    ("counts", "severity"),
+    [
+        ({"other_identity": 3, "missing": 0}, AssetCheckSeverity.WARN),
+        ({"other_identity": 3, "missing": 1}, AssetCheckSeverity.ERROR),
+        ({"duplicate": 1}, AssetCheckSeverity.ERROR),
+        ({}, AssetCheckSeverity.WARN),
+    ],
+)
+def test_what_other_embeddings_left_over_is_a_warning_and_all_else_an_error(counts, severity):
+    assert module.severity_of(counts) is severity
+
+
+def test_what_other_embeddings_left_over_alone_fails_the_check_as_a_warning(pipeline: Pipeline):
+    pipeline.session("clinic")
+    pipeline.run("refresh", "clinic")
+    runtime = pipeline.runtime
+    into = target("clinic", Collection.MEMORY_CARDS, runtime.identity)
+    left = replace(into, identity="left-over")
+    runtime.index.ensure(left)
+    runtime.index.upsert(left, [Point(p.id, p.payload) for p in runtime.index.scan(into)])
+    found = checks(pipeline.run("reproject", "clinic"))["index_matches_archive"]
+    assert (found.passed, found.severity, found.metadata["other_identity"].value) == (
+        False,
+        AssetCheckSeverity.WARN,
+        1,
+    )
 
 
 class TestAudits:

@@ -211,6 +211,18 @@ def test_another_workspace_is_never_searched_or_scanned(index, a_target, a_point
         assert list(versions(index, target)) == [f"mem-{target.workspace}"]
 
 
+def test_another_workspace_is_never_retrieved(index, a_target, a_point):
+    mine, theirs = a_target("psd"), a_target("other")
+    point = a_point("mem-0001", workspace="other")
+    for target in (mine, theirs):
+        index.ensure(target)
+    index.upsert(theirs, [point])
+    assert [list(index.retrieve(target, [[point.id]])) for target in (mine, theirs)] == [
+        [{}],
+        [{point.id: point.payload}],
+    ]
+
+
 def test_another_workspace_does_not_change_the_weight_of_words(index, a_target, a_point, containing):
     mine, theirs = a_target("psd"), a_target("other")
     index.ensure(mine)
@@ -280,6 +292,35 @@ def test_payloads_come_back_as_they_were_written(index, target, a_point):
     assert stored.payload == {**point.payload, "tables": ["visite", "città"]}
 
 
+def test_points_are_retrieved_by_id_batch_by_batch(index, target, a_point):
+    index.ensure(target)
+    points = [a_point(f"mem-{n:04}", tables=("visit",)) for n in range(5)]
+    index.upsert(target, points)
+    ids = [point.id for point in points]
+    first, none, rest = index.retrieve(target, iter([[ABSENT, *ids[:2]], [], ids[2:]]))
+    assert (set(first), none, set(rest)) == (set(ids[:2]), {}, set(ids[2:]))
+    assert first[ids[0]] == {**points[0].payload, "tables": ["visit"]}
+    assert list(index.retrieve(target, [])) == []
+
+
+def test_of_the_batches_to_retrieve_one_at_a_time_is_asked_for(index, target, a_point):
+    index.ensure(target)
+    index.upsert(target, [a_point("mem-0001")])
+    asked = []
+    retrieved = index.retrieve(target, (asked.append(n) or [ABSENT] for n in range(3)))
+    assert [len(asked) for _ in retrieved] == [1, 2, 3]
+
+
+def test_points_may_be_written_and_deleted_while_others_are_retrieved(index, target, a_point):
+    index.ensure(target)
+    points = [a_point("mem-0001"), a_point("mem-0002")]
+    index.upsert(target, points)
+    for _ in index.retrieve(target, [[point.id] for point in points]):
+        index.delete(target, [points[0].id])
+        index.upsert(target, [a_point("mem-0003")])
+    assert set(versions(index, target)) == {"mem-0002", "mem-0003"}
+
+
 def test_a_missing_collection_is_said_to_be_missing(index, target, a_point, nearest):
     with pytest.raises(CollectionMissing, match="e5"):
         index.search(target, [nearest()])
@@ -287,6 +328,8 @@ def test_a_missing_collection_is_said_to_be_missing(index, target, a_point, near
         index.upsert(target, [a_point("mem-0001")])
     with pytest.raises(CollectionMissing):
         list(index.scan(target))
+    with pytest.raises(CollectionMissing):
+        list(index.retrieve(target, [[ABSENT]]))
     index.delete(target, [ABSENT])
     index.drop(target)
 

@@ -9,49 +9,16 @@ from qdrant_edge import UpdateOperation
 from sqlalchemy import text
 
 from memory_pipeline.archive import cards, projections
-from memory_pipeline.archive.projections import Expected
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.errors import IndexUnavailable
-from memory_pipeline.index.base import Point, StoredPoint
+from memory_pipeline.index.base import Point
 from memory_pipeline.index.edge_files import ShardFiles
 from memory_pipeline.points import payload, point_id, target
 from memory_pipeline.propagation import Difference, audit, project, repair
-from memory_pipeline.propagation.audit import compare
-from memory_pipeline.propagation.projector import alone
+from memory_pipeline.propagation.locks import alone
 from tests.doubles import HashEmbedder
 
 W = "clinic"
-
-
-def a_point(item: str, fingerprint: str, *, workspace: str = W, of: str | None = None, version: int = 1) -> StoredPoint:
-    return StoredPoint(point_id(W, of or item), payload(workspace, item, version, fingerprint, {}))
-
-
-CERTIFIED = {"mem-0001": Expected("f", 2, pending=False)}
-PENDING = {"mem-0001": Expected("f", 2, pending=True)}
-TO_REMOVE = {"mem-0001": Expected(None, None, pending=True)}
-
-
-@pytest.mark.parametrize(
-    ("expected", "points", "found"),
-    [
-        (CERTIFIED, [a_point("mem-0001", "f")], []),
-        (CERTIFIED, [], [Difference.MISSING]),
-        (CERTIFIED, [a_point("mem-0001", "old")], [Difference.STALE]),
-        (CERTIFIED, [a_point("mem-0001", "f", version=3)], [Difference.STALE]),
-        (PENDING, [], []),
-        (PENDING, [a_point("mem-0001", "old")], []),
-        (PENDING, [a_point("mem-0001", "new", version=3)], [Difference.STALE]),
-        (TO_REMOVE, [a_point("mem-0001", "f", version=3)], []),
-        ({}, [a_point("mem-0001", "f")], [Difference.ORPHANED]),
-        (CERTIFIED, [a_point("mem-0001", "f", workspace="other")], [Difference.FOREIGN, Difference.MISSING]),
-        (CERTIFIED, [a_point("mem-0001", "f"), a_point("mem-0001", "f", of="other-scheme")], [Difference.FOREIGN]),
-        (CERTIFIED, [a_point("mem-0001", "f", of="other-scheme")], [Difference.FOREIGN, Difference.MISSING]),
-        (PENDING, [StoredPoint(point_id(W, "x"), {})], [Difference.FOREIGN]),
-    ],
-)
-def test_each_difference_is_found(expected, points, found):
-    assert [finding.difference for finding in compare(W, expected, points)] == found
 
 
 def write(world, item: str, fingerprint: str) -> None:
@@ -59,19 +26,6 @@ def write(world, item: str, fingerprint: str) -> None:
     vector = HashEmbedder().embed([item], None)[0]
     point = Point(point_id(W, item), payload(W, item, 99, fingerprint, {}), dense={"content": vector})
     world.runtime.index.upsert(into, [point])
-
-
-def test_points_deleted_behind_its_back_are_found_and_written_again(world):
-    world.sessions(W, 10)
-    world.ingest(W)
-    project(world.runtime, W)
-    into = target(W, Collection.MEMORY_CARDS, world.runtime.identity)
-    world.runtime.index.delete(into, [point_id(W, f"mem-{n:04d}") for n in range(1, 10)])
-    assert audit(world.runtime, W).count(Difference.MISSING) == 9
-    repair(world.runtime, W)
-    assert project(world.runtime, W).written == 9
-    assert project(world.runtime, W).written == 0
-    assert not audit(world.runtime, W)
 
 
 def test_stale_newer_and_orphaned_points_are_mended_from_the_archive(world):
@@ -177,7 +131,7 @@ def test_points_of_an_identity_that_is_not_registered_are_reported_and_left_alon
     world.runtime.identity = configured
     project(world.runtime, W)
     found = repair(world.runtime, W)
-    assert (found.count(Difference.OTHER_IDENTITY), len(found.findings[Collection.QUESTIONS])) == (4, 2)
+    assert (found.count(Difference.OTHER_IDENTITY), len(found.findings[Collection.QUESTIONS].examples)) == (4, 2)
     assert audit(world.runtime, W).findings == found.findings
     assert project(world.runtime, W).written == 0
 

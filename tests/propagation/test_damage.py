@@ -115,7 +115,7 @@ def test_a_damaged_shard_that_should_hold_nothing_is_found_all_the_same(filled, 
 def test_damage_is_a_difference_that_says_where(filled):
     break_segment(filled, Collection.QUESTIONS)
     found = audit(filled.runtime, W)
-    assert {c: found_in[0].difference for c, found_in in found.findings.items() if found_in} == {
+    assert {c: of.examples[0].difference for c, of in found.findings.items() if of} == {
         Collection.QUESTIONS: Difference.DAMAGED
     }
     assert (found.count(Difference.DAMAGED), found.count(Difference.MISSING)) == (1, 3)

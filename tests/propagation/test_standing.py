@@ -6,14 +6,14 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from memory_pipeline.cards import Collection
-from memory_pipeline.propagation.audit import AuditReport, Difference, Finding
+from memory_pipeline.propagation.differences import AuditReport, Difference, Finding, Findings
 from memory_pipeline.propagation.standing import as_json, audited, from_json, newest, not_audited
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
 def a_report(differing: int = 0) -> AuditReport:
-    findings = [Finding(Difference.MISSING, f"id-{n}", f"mem-{n}") for n in range(differing)]
+    findings = Findings.of(Finding(Difference.MISSING, f"id-{n}", f"mem-{n}") for n in range(differing))
     return AuditReport({Collection.MEMORY_CARDS: findings, Collection.QUESTIONS: findings}, checked=100)
 
 

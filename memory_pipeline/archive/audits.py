@@ -1,0 +1,73 @@
+"""What an audit asks the archive, a batch of items at a time, whatever the size of the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memory_pipeline.archive.projections import Expected
+from memory_pipeline.archive.queries import load
+from memory_pipeline.cards import Collection
+
+if TYPE_CHECKING:
+    from sqlalchemy import RowMapping
+
+    from memory_pipeline.archive.database import Tx
+
+_SQL = load("audit")
+
+
+@dataclass(frozen=True, slots=True)
+class Certification:
+    """The certified items of a collection, so far as that tells whether they are still the same ones.
+
+    Attributes:
+        items: how many there are.
+        latest: when the last of them was certified; None when there is none.
+    """
+
+    items: int
+    latest: datetime | None
+
+
+def expected(tx: Tx, identity: str, collection: Collection, items: Iterable[str]) -> dict[str, Expected]:
+    """Item → what the archive expects of its point; items that neither have nor had one are left out.
+
+    Args:
+        tx: an open transaction.
+        identity: the hash of the embedding identity.
+        collection: which collection.
+        items: some hundreds or thousands, doubles allowed.
+    """
+    return _by_item(tx.rows(_SQL["expected"], identity=identity, collection=collection.value, items=sorted(set(items))))
+
+
+def certified(tx: Tx, identity: str, collection: Collection, *, after: str, limit: int) -> dict[str, Expected]:
+    """The next certified items in the archive's order of ids, each with what the archive expects of its point.
+
+    Args:
+        tx: an open transaction.
+        identity: the hash of the embedding identity.
+        collection: which collection.
+        after: the last item of the page before; "" for the first page.
+        limit: how many at most.
+    """
+    parameters = {"identity": identity, "collection": collection.value, "after": after, "limit": limit}
+    return _by_item(tx.rows(_SQL["certified"], **parameters))
+
+
+def certification(tx: Tx, identity: str, collection: Collection) -> Certification:
+    """How many items of a collection are certified for an embedding identity (its hash), and since when."""
+    return Certification(**tx.row(_SQL["certification"], identity=identity, collection=collection.value))
+
+
+def distrust_collection(tx: Tx, identity: str, collection: Collection, reason: str) -> int:
+    """Make all certified items of a collection pending, and due, in one statement; how many there were."""
+    tx.wait_for_writers()  # who change the same rows by triggers, in an order of their own
+    return tx.run(_SQL["distrust_collection"], identity=identity, collection=collection.value, reason=reason[:500])
+
+
+def _by_item(rows: Sequence[RowMapping]) -> dict[str, Expected]:
+    return {row["item_id"]: Expected(row["wanted"], row["version"], row["pending"]) for row in rows}
