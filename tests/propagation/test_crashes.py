@@ -1,11 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from memory_pipeline.archive import cards
@@ -13,24 +7,9 @@ from memory_pipeline.archive.status import workspace_status
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.propagation import audit, project
 from memory_pipeline.recall import Recall
+from tests.processes import project_until_killed
 
 W = "clinic"
-CHECKOUT = Path(__file__).resolve().parents[2]
-
-
-def project_until_killed(runtime, moment: str) -> None:
-    """A projection in a process of its own, killed (`kill -9`) at that moment."""
-    settings = runtime.settings
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(CHECKOUT),
-        "MEMORY_HOME": str(settings.home),
-        "MEMORY_DATABASE_URL": settings.database_url.get_secret_value(),
-        "MEMORY_OWNER_URL": settings.owner_url.get_secret_value(),
-    }
-    command = [sys.executable, "-m", "tests.propagation.killed_projection", W, moment]
-    done = subprocess.run(command, env=environment, cwd=CHECKOUT, check=False, timeout=120)
-    assert done.returncode == -signal.SIGKILL
 
 
 def pending(runtime) -> int:
@@ -42,7 +21,7 @@ def pending(runtime) -> int:
 def test_a_projection_killed_around_its_write_loses_nothing(world, moment):
     world.sessions(W, 5)
     world.ingest(W)
-    project_until_killed(world.runtime, moment)
+    project_until_killed(world.runtime.settings, W, moment)
     assert pending(world.runtime) == 10
     assert project(world.runtime, W).pending == 0
     assert not audit(world.runtime, W)
@@ -56,7 +35,7 @@ def test_between_a_kill_and_the_next_run_recall_returns_no_stale_content(world, 
     newer = CardContent(Family.CONCEPT, subject="subject 2", detail="the new meaning")
     with world.runtime.database.transaction(W) as tx:
         cards.update(tx, {"mem-0003": newer}, principal="anna")
-    project_until_killed(world.runtime, moment)
+    project_until_killed(world.runtime.settings, W, moment)
     recall = Recall(world.runtime)
     between = recall.search(W, "question 2?")
     assert between.pending == 1
