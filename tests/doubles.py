@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,6 +79,58 @@ class WatchedIndex:
             raise IndexUnavailable("the index is away")
         self.deleted += len(ids)
         self._index.delete(target, ids)
+
+
+class FaultyEmbedder(HashEmbedder):
+    """Refuses some texts, has something to do before it embeds, and counts how often each text was embedded."""
+
+    def __init__(self, dimension: int = 384) -> None:
+        super().__init__(dimension)
+        self.before_embed = lambda: None
+        self.refused: dict[str, Exception] = {}
+        """Part of a text → what is raised for whatever texts it is among."""
+        self.texts: Counter[str] = Counter()
+
+    def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        self.before_embed()
+        for part, error in self.refused.items():
+            if any(part in text for text in texts):
+                raise error
+        vectors = super().embed(texts, role)
+        self.texts.update(texts)
+        return vectors
+
+
+class FaultyIndex(WatchedIndex):
+    """The real index, which refuses some items, or whose answers are lost after it did what it was asked for."""
+
+    def __init__(self, index) -> None:
+        super().__init__(index)
+        self.refused: dict[str, Exception | None] = {}
+        """Item → what is raised for whatever batch it is in; None when the answer only leaves it out."""
+        self.answers_lost = False
+        self.writes: Counter[str] = Counter()
+        """Item → how often it was written."""
+        self.batches: list[tuple[str, int]] = []
+        """Collection and number of points of each write."""
+
+    def upsert(self, target, points):
+        for error in filter(None, (self.refused.get(point.payload["item"]) for point in points)):
+            raise error
+        accepted = [point for point in points if point.payload["item"] not in self.refused]
+        held = super().upsert(target, accepted)
+        self.writes.update(point.payload["item"] for point in accepted)
+        self.batches.append((target.collection, len(accepted)))
+        self._answer()
+        return held
+
+    def delete(self, target, ids):
+        super().delete(target, ids)
+        self._answer()
+
+    def _answer(self) -> None:
+        if self.answers_lost:
+            raise IndexUnavailable("no answer in time")
 
 
 def kill_this_process() -> None:

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 from memory_pipeline.settings import Settings
 from tests.editors import Editor
+from tests.processes import finished, started
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PROCESSES, CARDS = 4, 10
 
 
 def edit_in_processes(settings: Settings, mode: str) -> list[dict]:
     """What each process says that it did, all of them let go at once."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(CHECKOUT),
-        "MEMORY_HOME": str(settings.home),
-        "MEMORY_DATABASE_URL": settings.database_url.get_secret_value(),
-        "MEMORY_OWNER_URL": settings.owner_url.get_secret_value(),
-    }
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.archive.editing_process", str(number), mode],
-            env=environment, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
-        for number in range(PROCESSES)
-    ]  # fmt: skip
-    for process in running:
-        assert process.stdout.readline() == "ready\n"
-    said = [process.communicate("go\n", timeout=120)[0] for process in running]
+    running = [started(settings, "tests.archive.editing_process", str(number), mode) for number in range(PROCESSES)]
+    said = finished(running)
     assert [process.returncode for process in running] == [0] * PROCESSES
     return [json.loads(text) for text in said]
 

@@ -7,7 +7,7 @@ from memory_pipeline.archive.status import workspace_status
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.propagation import audit, project
 from memory_pipeline.recall import Recall
-from tests.propagation.killed_projection import until_killed
+from tests.processes import project_until_killed
 
 W = "clinic"
 
@@ -21,7 +21,7 @@ def pending(runtime) -> int:
 def test_a_projection_killed_around_its_write_loses_nothing(world, moment):
     world.sessions(W, 5)
     world.ingest(W)
-    until_killed(world.runtime.settings, "project", W, moment)
+    project_until_killed(world.runtime.settings, W, moment)
     assert pending(world.runtime) == 10
     assert project(world.runtime, W).pending == 0
     assert not audit(world.runtime, W)
@@ -35,7 +35,7 @@ def test_between_a_kill_and_the_next_run_recall_returns_no_stale_content(world, 
     newer = CardContent(Family.CONCEPT, subject="subject 2", detail="the new meaning")
     with world.runtime.database.transaction(W) as tx:
         cards.update(tx, {"mem-0003": newer}, principal="anna")
-    until_killed(world.runtime.settings, "project", W, moment)
+    project_until_killed(world.runtime.settings, W, moment)
     recall = Recall(world.runtime)
     between = recall.search(W, "question 2?")
     assert between.pending == 1

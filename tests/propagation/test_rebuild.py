@@ -17,7 +17,7 @@ from memory_pipeline.points import payload, point_id, target
 from memory_pipeline.propagation import Difference, audit, project, rebuild
 from memory_pipeline.recall import Recall
 from tests.doubles import HashEmbedder
-from tests.propagation.killed_projection import until_killed
+from tests.processes import project_until_killed
 
 W = "clinic"
 CARDS = Collection.MEMORY_CARDS
@@ -136,7 +136,7 @@ def test_a_collection_that_cannot_be_used_is_made_anew(filled, damage):
 @pytest.mark.parametrize("moment", ["before_upsert", "after_upsert"])
 def test_a_rebuild_that_is_killed_is_completed_by_the_next_projection(filled, moment):
     before = points(filled)
-    until_killed(filled.runtime.settings, "rebuild", W, moment)
+    project_until_killed(filled.runtime.settings, W, moment, work="rebuild")
     assert points(filled) == before
     assert project(filled.runtime, W).written == 12
     assert points(filled) == before
