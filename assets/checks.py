@@ -124,6 +124,9 @@ def propagation_outcome(found: Mapping[str, Backlog], broken: Mapping[str, str])
             "lag_seconds": round(state.lag_seconds, 3),
             "target_seconds": TARGET_SECONDS,
             "counts": {"pending": dict(state.pending), "reasons": dict(state.reasons)},
+            "put_off": [{"workspace": w, **why.as_json()} for w, each in found.items() for why in each.put_off][
+                :LISTED
+            ],
         },
     )
     return with_broken(outcome, broken)

@@ -11,6 +11,7 @@ from pydantic import Field
 from assets.archive import memory_cards, solved_question_cards
 from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
 from memory_pipeline.archive import projections
+from memory_pipeline.archive.latency import Latency, latency
 from memory_pipeline.cards import Collection
 from memory_pipeline.propagation import Difference, project, repair
 from memory_pipeline.resources import Memory
@@ -63,10 +64,12 @@ def _project(
         # A step that Dagster tries again has just put its items off.
         again = config.retry_now or context.retry_number > 0
         report = project(memory.runtime, workspace, collections, retry_now=again)
-        states = _states(memory, workspace, collections)
+        states, took = _propagated(memory, workspace, collections)
     now = datetime.now(UTC)
     lag = max((now - s.oldest_pending).total_seconds() if s.oldest_pending else 0.0 for s in states)
     numbers = {**asdict(report), **mended, "certified": sum(s.certified for s in states), "lag_seconds": round(lag, 3)}
+    if took.p50 is not None and took.p95 is not None:
+        numbers |= {"propagation_p50_seconds": round(took.p50, 3), "propagation_p95_seconds": round(took.p95, 3)}
     return watch.result(numbers, _table(states))
 
 
@@ -79,10 +82,14 @@ def _mend(context: AssetExecutionContext, memory: Memory, collections: Sequence[
     return mended
 
 
-def _states(memory: Memory, workspace: str, collections: Sequence[Collection]) -> list[projections.CollectionState]:
+def _propagated(
+    memory: Memory, workspace: str, collections: Sequence[Collection]
+) -> tuple[list[projections.CollectionState], Latency]:
+    """How far the collections are, and how long it took from the archive to them."""
+    identity = memory.runtime.identity.hash
     with memory.runtime.database.transaction(workspace) as tx:
-        states = projections.states(tx, memory.runtime.identity.hash)
-    return [state for state in states if state.collection in collections]
+        states, took = projections.states(tx, identity), latency(tx, identity, collections)
+    return [state for state in states if state.collection in collections], took
 
 
 def _table(states: Sequence[projections.CollectionState]) -> Any:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from memory_pipeline.archive.projections import PendingReason
     from memory_pipeline.runtime import Runtime
 
 
@@ -24,12 +25,14 @@ class Backlog:
         due: whether some of them can be tried now; the others wait for their next try.
         oldest: since when the longest waiting one is pending.
         reasons: why attempts failed, with how many points each.
+        put_off: the same reasons with attempts and next tries.
     """
 
     pending: int = 0
     due: bool = False
     oldest: datetime | None = None
     reasons: Mapping[str, int] = field(default_factory=dict)
+    put_off: tuple[PendingReason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,9 @@ def backlog(runtime: Runtime, workspace: str) -> Backlog:
     identity = runtime.identity.hash
     with runtime.database.transaction(workspace) as tx:
         waiting = projections.waiting(tx, identity)
-        reasons = projections.reasons(tx, identity) if waiting.pending else {}
-    return Backlog(waiting.pending, waiting.due, waiting.oldest, reasons)
+        put_off = projections.pending_reasons(tx, identity) if waiting.pending else []
+    reasons = {each.reason: each.points for each in put_off}
+    return Backlog(waiting.pending, waiting.due, waiting.oldest, reasons, tuple(put_off))
 
 
 def completeness(backlogs: Mapping[str, Backlog], *, target: float, now: datetime) -> Completeness:

@@ -179,6 +179,9 @@ def test_work_that_waits_for_its_next_try_makes_no_run(pipeline: Pipeline, monke
 
     found = pipeline.evaluate("reprojection_sensor")
     assert (found.requested, found.skipped) == ([], "clinic: waiting for its next try")
+    [why] = found.reports[0].metadata["put_off"].value
+    assert (why["workspace"], why["reason"], why["points"], why["attempts"]) == ("clinic", "the index is away", 3, 1)
+    assert datetime.fromisoformat(why["next_try"]) > datetime.now(UTC) - timedelta(minutes=1)
 
 
 def test_what_a_look_has_no_time_for_is_said_and_comes_with_another(pipeline: Pipeline, monkeypatch):
