@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from memory_pipeline.archive.database import Database
     from memory_pipeline.archive.projections import PendingReason
-    from memory_pipeline.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,15 @@ class Completeness:
     lag_seconds: float
 
 
-def backlog(runtime: Runtime, workspace: str) -> Backlog:
-    """The pending work of a workspace, in one transaction that changes nothing.
+def backlog(database: Database, identity: str, workspace: str) -> Backlog:
+    """The pending work of a workspace for an embedding identity (its hash), in one transaction that changes nothing.
 
     After a change of the model everything is pending, also before the new embedding identity is registered.
 
     Raises:
         UnknownWorkspace, ArchiveUnavailable.
     """
-    identity = runtime.identity.hash
-    with runtime.database.transaction(workspace) as tx:
+    with database.transaction(workspace) as tx:
         waiting = projections.waiting(tx, identity)
         put_off = projections.pending_reasons(tx, identity) if waiting.pending else []
     reasons = {each.reason: each.points for each in put_off}
