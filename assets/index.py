@@ -10,7 +10,7 @@ from pydantic import Field
 
 from assets.archive import memory_cards, solved_question_cards
 from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
-from memory_pipeline.archive import projections
+from memory_pipeline.archive import identities, projections
 from memory_pipeline.archive.latency import Latency, latency
 from memory_pipeline.cards import Collection
 from memory_pipeline.propagation import Difference, project, repair
@@ -86,9 +86,9 @@ def _propagated(
     memory: Memory, workspace: str, collections: Sequence[Collection]
 ) -> tuple[list[projections.CollectionState], Latency]:
     """How far the collections are, and how long it took from the archive to them."""
-    identity = memory.runtime.identity.hash
     with memory.runtime.database.transaction(workspace) as tx:
-        states, took = projections.states(tx, identity), latency(tx, identity, collections)
+        serving = identities.serving(tx, memory.runtime.identity.hash)
+        states, took = projections.states(tx, serving), latency(tx, serving, collections)
     return [state for state in states if state.collection in collections], took
 
 

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy import text
 
-from memory_pipeline.archive import cards, projections, workspaces
+from memory_pipeline.archive import cards, identities, workspaces
 from memory_pipeline.archive.listing import CardDetail, ListRequest, Page, detail, list_cards
 from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.runtime import Runtime
@@ -87,7 +87,7 @@ def contents(count: int) -> Iterator[CardContent]:
 def fill(runtime: Runtime, count: int) -> None:
     workspaces.make(runtime.database, _WORKSPACE, language="italian", principal="benchmark")
     with runtime.database.transaction(_WORKSPACE) as tx:
-        projections.register(tx, runtime.identity)
+        identities.register(tx, runtime.identity)
     by_prefix: dict[str, list[CardContent]] = {}
     for content in contents(count):
         by_prefix.setdefault(content.family.id_prefix, []).append(content)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.sessions import Progress as Tell
     from memory_pipeline.archive.status import WorkspaceStatus
     from memory_pipeline.demo.run import DemoOutcome
+    from memory_pipeline.propagation.switch import IdentityUse
     from memory_pipeline.recall import RecallResult
 
 _out = Console(highlight=False)
@@ -117,6 +118,22 @@ def audit_table(outcome: Mapping[str, Any]) -> None:
     show_table(("workspace", *names), [(workspace, *report.values()) for workspace, report in found.items()])
 
 
+def print_identities(found: Sequence[IdentityUse]) -> None:
+    """Which embedding identities there are, and in which workspaces they are used."""
+    rows = [
+        (
+            use.identity,
+            use.model,
+            "configured" if use.configured else "" if use.live else "left over",
+            ", ".join(use.live),
+            ", ".join(use.registered),
+            ", ".join(use.collections),
+        )
+        for use in found
+    ]
+    show_table(("identity", "model", "", "recall uses it in", "kept for", "collections in"), rows)
+
+
 def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
     """Cards by family and the state of propagation, by workspace."""
     if not found:
@@ -144,6 +161,12 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
         for why in state.put_off:
             tried = put_off(why.attempts, why.next_try)
             _say(f"pending in {workspace}: {why.points} × {escape(why.reason)}{tried}", style="yellow")
+        if state.changing:
+            _say(
+                f"{workspace}: recall goes on with the former embeddings; of the new ones "
+                f"{state.changing['certified']} point(s) are projected and {state.changing['pending']} pending.",
+                style="yellow",
+            )
 
 
 def put_off(attempts: int, next_try: datetime | None) -> str:

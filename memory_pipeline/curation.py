@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
-from memory_pipeline.archive import editing, grants, listing, projections, workspaces
+from memory_pipeline.archive import editing, grants, identities, listing, workspaces
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
 from memory_pipeline.edits import Change, Create, Delete, Edit
@@ -84,7 +84,7 @@ class Curation:
         saved, items = self._applied(workspace, edit)
         trouble = self._propagated(workspace, items) if propagate else _NOT_ASKED
         try:
-            left = self._incomplete(workspace, items)
+            left = self._not_recallable(workspace, items)
         except MemoryPipelineError as error:  # it is saved all the same
             return Outcome(saved.card_id, saved.version, saved=True, recallable=False, reason=str(error))
         reasons = [trouble, *(item.reason for item in left)]
@@ -98,7 +98,7 @@ class Curation:
             InvalidInput: the request cannot be answered.
         """
         with self._reading(workspace) as tx:
-            return listing.list_cards(tx, self._runtime.identity.hash, request)
+            return listing.list_cards(tx, self._serving(tx), request)
 
     def detail(self, workspace: str, card_id: str) -> CardDetail:
         """A card with all that belongs to it.
@@ -107,12 +107,12 @@ class Curation:
             CardNotFound: there is no such card in the workspace.
         """
         with self._reading(workspace) as tx:
-            return listing.detail(tx, self._runtime.identity.hash, card_id)
+            return listing.detail(tx, self._serving(tx), card_id)
 
     def pending(self, workspace: str) -> Sequence[Incomplete]:
         """The points that do not hold yet what the archive wants, deleted cards included, longest waiting first."""
         with self._reading(workspace) as tx:
-            return incomplete(tx, self._runtime.identity.hash)
+            return incomplete(tx, identities.current(tx, self._runtime.identity.hash))
 
     def retry(self, workspace: str, card_id: str | None = None) -> ProjectionReport:
         """Complete what is pending, now, from the state that the archive has now.
@@ -197,7 +197,7 @@ class Curation:
     def _applied(self, workspace: str, edit: Edit) -> tuple[Saved, set[str]]:
         """Save an edit; the outcome, and the items whose points it may have touched."""
         with self._changing(workspace) as tx:
-            projections.register(tx, self._runtime.identity)  # or nobody would know what is missing from the index
+            identities.register(tx, self._runtime.identity)  # or nobody would know what is missing from the index
             touched = points_of(tx, _cards_of(edit))
             saved = editing.apply(tx, edit, principal=self.principal)
         return saved, {*touched, saved.card_id}
@@ -205,17 +205,21 @@ class Curation:
     def _propagated(self, workspace: str, items: Items[str]) -> str | None:
         """Bring the items' points up to date; why that was not possible, or None."""
         try:
-            collections = {item.collection for item in self._incomplete(workspace, items)}
-            report = project(
-                self._runtime, workspace, sorted(collections), retry_now=True, items=items, wait=_PROJECTOR_WAIT
-            )
+            with self._runtime.database.transaction(workspace) as tx:
+                left = incomplete(tx, identities.current(tx, self._runtime.identity.hash), items)
+            collections = sorted({point.collection for point in left})
+            report = project(self._runtime, workspace, collections, retry_now=True, items=items, wait=_PROJECTOR_WAIT)
         except MemoryPipelineError as error:
             return str(error)
         return _BUSY if report.busy else None
 
-    def _incomplete(self, workspace: str, items: Items[str]) -> Sequence[Incomplete]:
+    def _not_recallable(self, workspace: str, items: Items[str]) -> Sequence[Incomplete]:
+        """What is pending of the items in the collections that recall uses."""
         with self._runtime.database.transaction(workspace) as tx:
-            return incomplete(tx, self._runtime.identity.hash, items)
+            return incomplete(tx, [self._serving(tx)], items)
+
+    def _serving(self, tx: Tx) -> str:
+        return identities.serving(tx, self._runtime.identity.hash)
 
     def _refuse_sessions(self, workspace: str) -> None:
         root = self._runtime.settings.sessions

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.embedding import describe
 from memory_pipeline.embedding.base import EmbeddingIdentity, Role
+from memory_pipeline.embedding.model import Model
+from memory_pipeline.errors import IndexIncompatible
 from memory_pipeline.index.base import PayloadValue, Schema, Target
 from memory_pipeline.lexical import LEXICAL_VERSION
 from memory_pipeline.text import digest, nfc
@@ -57,7 +60,26 @@ def lexical_name(name: str) -> str:
 
 def embedding_identity(settings: Settings) -> EmbeddingIdentity:
     """The identity of the vectors that these settings make; no model is loaded."""
-    return EmbeddingIdentity(**asdict(describe(settings)), text_template=TEXT_TEMPLATE, lexical=LEXICAL_VERSION)
+    return _identity(describe(settings))
+
+
+def _identity(model: Model) -> EmbeddingIdentity:
+    return EmbeddingIdentity(**asdict(model), text_template=TEXT_TEMPLATE, lexical=LEXICAL_VERSION)
+
+
+def stored_identity(settings: Mapping[str, object]) -> EmbeddingIdentity:
+    """The identity whose `settings` were stored.
+
+    Raises:
+        IndexIncompatible: it is of another version of this library, which made other texts of the same cards.
+    """
+    identity = _identity(Model.from_identity(settings))
+    if differing := [name for name in ("text_template", "lexical") if settings.get(name) != getattr(identity, name)]:
+        raise IndexIncompatible(
+            f"the index was made by a version of memory-pipeline with another {' and '.join(differing)}: "
+            "`memory-pipeline project` fills it for this one"
+        )
+    return identity
 
 
 def target(workspace: str, collection: Collection, identity: EmbeddingIdentity) -> Target:

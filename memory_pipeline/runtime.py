@@ -11,9 +11,10 @@ from memory_pipeline.archive.database import Database
 from memory_pipeline.archive.migrate import migrate
 from memory_pipeline.embedded import EmbeddedPostgres
 from memory_pipeline.embedding import open_embedder
+from memory_pipeline.embedding.model import Model, open_model
 from memory_pipeline.errors import InvalidSettings
 from memory_pipeline.index import open_index
-from memory_pipeline.points import embedding_identity
+from memory_pipeline.points import embedding_identity, stored_identity
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -63,6 +64,7 @@ class Runtime:
         self._warm = warm
         self._create = create
         self._opened = ExitStack()
+        self._models: dict[str, Embedder] = {}
         self.opening = threading.RLock()
         """Held while a service is opened or all are closed; opening one may open another."""
 
@@ -93,6 +95,33 @@ class Runtime:
     def embedder(self) -> Embedder:
         """The embedding model; it is loaded by the first text, not here."""
         return open_embedder(self.settings)
+
+    def embedder_of(self, identity: EmbeddingIdentity) -> Embedder:
+        """The model of an identity, which is not the configured one while the index still lives on another.
+
+        Raises:
+            EmbedderUnavailable: no provider of that name is known.
+        """
+        if identity == self.identity:
+            return self.embedder
+        with self.opening:
+            if identity.hash not in self._models:
+                device, size = self.settings.embedding_device, self.settings.embedding_batch_size
+                model = Model.from_identity(identity.settings)
+                self._models[identity.hash] = open_model(model, device=device, batch_size=size)
+            return self._models[identity.hash]
+
+    def live_identity(self, workspace: str) -> EmbeddingIdentity:
+        """The identity that recall uses for a workspace: what the index says, or else the configured one.
+
+        Raises:
+            IndexUnavailable: the index is away.
+            IndexIncompatible: it is of another version of this library, which makes other texts of the same cards.
+        """
+        settings = self.index.live_identity(workspace)
+        if settings is None or settings.get("hash") == self.identity.hash:
+            return self.identity
+        return stored_identity(settings)
 
     @property
     def dagster_url(self) -> SecretStr:

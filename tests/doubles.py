@@ -15,16 +15,23 @@ from memory_pipeline.text import digest
 
 
 class HashEmbedder:
-    """Equal texts get equal vectors, others have nothing in common. Counts what it was asked for."""
+    """Equal texts get equal vectors, others have nothing in common. Counts what it was asked for.
 
-    def __init__(self, dimension: int = 384) -> None:
+    Of two with different salts, neither knows what the other's vectors mean.
+    """
+
+    def __init__(self, dimension: int = 384, *, salt: str = "") -> None:
         self.dimension = dimension
+        self.salt = salt
         self.embedded = 0
         self.away = False
+        self.refused = frozenset()
 
     def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         if self.away:
             raise EmbedderUnavailable("the model is away")
+        if refused := self.refused.intersection(texts):
+            raise ValueError(f"cannot embed {sorted(refused)}")
         self.embedded += len(texts)
         vectors = [self._vector(text) for text in texts]
         return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
@@ -33,7 +40,7 @@ class HashEmbedder:
         return [len(text) > 2000 for text in texts]
 
     def _vector(self, text: str) -> Vectors:
-        generator = np.random.default_rng(int(digest(text)[:16], 16))
+        generator = np.random.default_rng(int(digest(self.salt + text)[:16], 16))
         vector = generator.standard_normal(self.dimension)
         return (vector / np.linalg.norm(vector)).astype(np.float32)
 
@@ -48,6 +55,7 @@ class WatchedIndex:
         self.away = False
         self.upserted = 0
         self.deleted = 0
+        self.searched = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
@@ -60,6 +68,10 @@ class WatchedIndex:
         self.upserted += len(held)
         self.after_upsert()
         return held
+
+    def search(self, target, searches):
+        self.searched.append(target)
+        return self._index.search(target, searches)
 
     def delete(self, target, ids):
         if self.away:

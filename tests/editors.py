@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory_pipeline.archive import editing, listing, projections, workspaces
+from memory_pipeline.archive import editing, identities, listing, workspaces
 from memory_pipeline.archive.editing import Saved
 from memory_pipeline.archive.listing import CardDetail, ListRequest, Page
 from memory_pipeline.cards import CardContent, Family
@@ -29,7 +29,7 @@ class Editor(Archive):
         super().__init__(runtime, workspace)
         workspaces.make(runtime.database, workspace, language="italian", principal="tester")
         with self.database.transaction(workspace) as tx:
-            projections.register(tx, runtime.identity)
+            identities.register(tx, runtime.identity)
 
     def apply(self, edit: Edit, principal: str = "anna") -> Saved:
         with self.database.transaction(self.workspace, writing=True) as tx:

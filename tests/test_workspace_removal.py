@@ -28,7 +28,9 @@ from memory_pipeline.index.base import Point
 from memory_pipeline.index.server import QdrantServerIndex
 from memory_pipeline.points import point_id, target
 from memory_pipeline.propagation import audit, projector, removal
-from memory_pipeline.propagation.projector import alone, project
+from memory_pipeline.propagation.locks import alone
+from memory_pipeline.propagation.projector import project
+from memory_pipeline.propagation.switch import make_live
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from tests.archives import Archive, connected
@@ -266,13 +268,13 @@ def test_a_projector_at_work_is_not_disturbed(embedded, owner, monkeypatch):
 
 def test_a_projector_that_waited_for_the_removal_brings_nothing_back(embedded, owner):
     curation = filled(embedded, CLINIC)
-    run = projector._Run(embedded, CLINIC, lambda *_: None, None, 60.0)
+    run = projector._Run(embedded, CLINIC, embedded.identity, progress=lambda *_: None, items=None, wait=60.0)
     run.prepare(list(Collection), retry_now=True)
     curation.remove_workspace(CLINIC)
     with pytest.raises(UnknownWorkspace):
         run.collection(Collection.MEMORY_CARDS)
     with pytest.raises(UnknownWorkspace):
-        projector._make_live(embedded, CLINIC)
+        make_live(embedded, CLINIC)
     assert not (embedded.settings.home / "index" / CLINIC).exists()
 
 

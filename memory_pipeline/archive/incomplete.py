@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Items
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ class Incomplete:
         attempts: how many failed.
         next_try: before when it is not tried again by itself; None when it is due.
         since: since when it is pending.
+        identity: the hash of the embedding identity whose point it is.
     """
 
     item_id: str
@@ -40,18 +41,23 @@ class Incomplete:
     attempts: int
     next_try: datetime | None
     since: datetime
+    identity: str
 
 
-def incomplete(tx: Tx, identity: str, items: Items[str] | None = None) -> list[Incomplete]:
-    """The points that are pending for an embedding identity (its hash), longest waiting first.
+def incomplete(tx: Tx, current: Sequence[str], items: Items[str] | None = None) -> list[Incomplete]:
+    """The points that are pending, longest waiting first.
 
     Args:
         tx: an open transaction.
-        identity: the hash of the embedding identity. Where it is not registered, everything is incomplete.
+        current: the hashes of embedding identities. Of one that is not registered, everything is incomplete.
         items: only the points of these; by default all.
     """
-    rows = tx.rows(_SQL["incomplete"], identity=identity, items=sorted(items or ()), everything=items is None)
-    return [Incomplete(**{**row, "collection": Collection(row["collection"])}) for row in rows]
+    found = [
+        Incomplete(**{**row, "collection": Collection(row["collection"])}, identity=identity)
+        for identity in current
+        for row in tx.rows(_SQL["incomplete"], identity=identity, items=sorted(items or ()), everything=items is None)
+    ]
+    return sorted(found, key=lambda point: point.since)
 
 
 def points_of(tx: Tx, card_ids: Iterable[str]) -> set[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
-from memory_pipeline.archive import projections, sessions, workspaces
+from memory_pipeline.archive import identities, sessions, workspaces
 from memory_pipeline.archive.intake import IntakeReport, intake_concepts, intake_solved_questions
 from memory_pipeline.archive.sessions import Progress, SessionsReport, synchronize
 from memory_pipeline.errors import SessionsUnavailable
@@ -56,7 +56,7 @@ def prepare(database: Database, workspace: str, settings: Settings, identity: Em
         language = _language(settings.sessions, workspace, settings.language)
         workspaces.make(database, workspace, language=language, principal=settings.acting_principal)
     with database.transaction(workspace) as tx:
-        projections.register(tx, identity)
+        identities.register(tx, identity)
 
 
 def ingest(

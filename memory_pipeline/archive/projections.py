@@ -6,7 +6,6 @@ remember it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection as Items
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,6 @@ from memory_pipeline.cards import CardContent, Collection
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
-    from memory_pipeline.embedding.base import EmbeddingIdentity
 
 _SQL = load("projections")
 
@@ -106,11 +104,6 @@ class PendingReason:
         return {**asdict(self), "next_try": self.next_try.isoformat() if self.next_try else None}
 
 
-def register(tx: Tx, identity: EmbeddingIdentity) -> None:
-    """Keep collections of this identity for the workspace; a new one wants a point for everything in the archive."""
-    tx.run(_SQL["register"], identity=identity.hash, settings=json.dumps(identity.settings))
-
-
 def pending(
     tx: Tx, identity: str, collection: Collection, limit: int, *, items: Items[str] | None = None
 ) -> list[Wanted]:
@@ -180,11 +173,6 @@ def expected(tx: Tx, identity: str, collection: Collection) -> dict[str, Expecte
     """Item → what the archive expects of its point, for every item that has or had one."""
     rows = tx.rows(_SQL["expected"], identity=identity, collection=collection.value)
     return {row["item_id"]: Expected(row["wanted"], row["version"], row["pending"]) for row in rows}
-
-
-def identities(tx: Tx) -> set[str]:
-    """The hashes of the embedding identities that collections of the workspace are kept for."""
-    return {row["identity"] for row in tx.rows(_SQL["identities"])}
 
 
 def waiting(tx: Tx, identity: str) -> Waiting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory_pipeline.archive import workspaces
+from memory_pipeline.archive import identities, workspaces
 from memory_pipeline.archive.latency import latency
 from memory_pipeline.archive.projections import PendingReason, pending_reasons
 from memory_pipeline.archive.queries import load
@@ -28,8 +28,8 @@ class WorkspaceStatus:
         declined: effective clarifications that were declined.
         sessions: sessions read.
         faults: what could not be used of session directories.
-        certified: points known to hold what the archive wants.
-        pending: points that do not yet. Under an embedding identity that nothing was projected with, all of them.
+        certified: points known to hold what the archive wants, in the collections that recall uses.
+        pending: points of them that do not yet. Where nothing was projected yet, all of them.
         lag_seconds: the age of the oldest pending work; 0 when there is none. It begins with the projections.
         decisions: ledger lines kept.
         effective: decisions that nothing took away.
@@ -41,6 +41,8 @@ class WorkspaceStatus:
         deferred: pending points that an attempt has failed for.
         reasons: why points are pending, as far as an attempt or the audit has said it, with how many are.
         put_off: the same reasons with attempts and next tries.
+        changing: while the embeddings change, the same two numbers for the collections that are filled beside those;
+            else None.
     """
 
     cards: dict[str, int]
@@ -61,6 +63,7 @@ class WorkspaceStatus:
     deferred: int
     reasons: dict[str, int]
     put_off: tuple[PendingReason, ...]
+    changing: dict[str, int] | None
 
     def as_json(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
@@ -77,21 +80,22 @@ class StoredFault:
     reason: str
 
 
-def workspace_status(tx: Tx, identity: str) -> WorkspaceStatus:
-    """The state of the transaction's workspace, with projections of one embedding identity (its hash)."""
-    points = dict(tx.row(_SQL["points"], identity=identity))
-    points["lag_seconds"] = float(points["lag_seconds"])
+def workspace_status(tx: Tx, configured: str) -> WorkspaceStatus:
+    """The state of the transaction's workspace; `configured` is the hash of the settings' embedding identity."""
+    current = serving, *_ = identities.current(tx, configured)
+    points, *beside = [tx.row(_SQL["points"], identity=each) for each in current]
     sources = {name: int(number) for name, number in tx.row(_SQL["sources"]).items()}
-    counted: dict[str, Any] = {**ledger_counts(tx), **sources, **points, **_propagation(tx, identity)}
-    return WorkspaceStatus(cards=card_counts(tx), **counted)
+    counted: dict[str, Any] = {**ledger_counts(tx), **sources, **points, **_propagation(tx, serving)}
+    changing = next(({name: each[name] for name in ("certified", "pending")} for each in beside), None)
+    return WorkspaceStatus(cards=card_counts(tx), **counted, changing=changing)
 
 
-def status(database: Database, identity: str) -> dict[str, WorkspaceStatus]:
-    """The state of every workspace, one transaction each."""
+def status(database: Database, configured: str) -> dict[str, WorkspaceStatus]:
+    """The state of every workspace, one transaction each; see `workspace_status`."""
     found = {}
     for name in workspaces.names(database):
         with database.transaction(name) as tx:
-            found[name] = workspace_status(tx, identity)
+            found[name] = workspace_status(tx, configured)
     return found
 
 

@@ -154,6 +154,40 @@ def status(*, json_output: bool) -> None:
         console.print_status(found)
 
 
+@click.group()
+def identities() -> None:
+    """Embedding identities: which one recall uses, which is being filled, which nobody uses any more."""
+
+
+@identities.command(name="list")
+@as_json
+def list_identities(*, json_output: bool) -> None:
+    """List the identities that archive or index know of, the configured one first."""
+    from memory_pipeline.propagation.switch import known_identities  # noqa: PLC0415
+
+    with opened_runtime() as runtime:
+        found = known_identities(runtime)
+    if json_output:
+        print_json({"identities": [asdict(use) for use in found]})
+    else:
+        console.print_identities(found)
+
+
+@identities.command(name="drop")
+@click.argument("identity")
+@as_json
+def drop_identity(*, identity: str, json_output: bool) -> None:
+    """Drop the collections and vectors of an IDENTITY (its hash) that nobody uses any more."""
+    from memory_pipeline.propagation import switch  # noqa: PLC0415
+
+    with opened_runtime() as runtime:
+        dropped = switch.drop_identity(runtime, identity)
+    if json_output:
+        print_json({"dropped": asdict(dropped)})
+    else:
+        click.echo(f"Dropped {identity} ({dropped.model or 'of which the archive knew nothing'}).")
+
+
 @click.command()
 @as_json
 def demo(*, json_output: bool) -> None:
@@ -183,4 +217,4 @@ def dev(*, host: str, port: int, json_output: bool) -> None:
     sys.exit(code)
 
 
-COMMANDS = (migrate, ingest, project, audit, recall, status, demo, dev)
+COMMANDS = (migrate, ingest, project, audit, recall, status, identities, demo, dev)

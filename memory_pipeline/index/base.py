@@ -192,6 +192,12 @@ class Index(Protocol):
         Afterwards the collection is missing, or empty for this workspace, until `ensure` and a write.
         """
 
+    def remove_collection(self, target: Target) -> None:
+        """Remove the physical collection itself, on a server for all workspaces; a missing one is no error.
+
+        It is for a collection of an identity that nobody uses any more.
+        """
+
     def forget(self, workspace: str) -> None:
         """Remove what is kept for the workspace apart from its points, and embedded whatever is left of those.
 

@@ -168,6 +168,10 @@ class EdgeIndex:
             with files.locked(self._lock_timeout):
                 files.drop()
 
+    def remove_collection(self, target: Target) -> None:
+        """Remove the shard: the workspace shares it with nobody."""
+        self.drop(target)
+
     def forget(self, workspace: str) -> None:
         """Remove the workspace's directory: its identity, its locks, and shards that are no whole ones."""
         forget_workspace(self._root, workspace_name(workspace))

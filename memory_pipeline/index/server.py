@@ -182,6 +182,13 @@ class QdrantServerIndex:
         """
         self._delete(target, [])
 
+    def remove_collection(self, target: Target) -> None:
+        """Remove the shared collection, with the points of every workspace. An alias of it would go too."""
+        name = target.physical_name
+        with contextlib.suppress(CollectionMissing):
+            self._call(name, self._client.delete_collection, name)
+        self._forget_checks(name)
+
     def forget(self, workspace: str) -> None:
         """Nothing is kept for a workspace but its points: collections and aliases are shared."""
         workspace_name(workspace)
@@ -336,9 +343,12 @@ class QdrantServerIndex:
             return IndexIncompatible(f"{name}: {message}")
         return IndexUnavailable(f"the Qdrant server answered {error.status_code}: {message}")
 
-    def _forgotten(self, name: str) -> CollectionMissing:
+    def _forget_checks(self, name: str) -> None:
         with self._guard:
             self._checked = {known for known in self._checked if known[0] != name}
+
+    def _forgotten(self, name: str) -> CollectionMissing:
+        self._forget_checks(name)
         return CollectionMissing(f"the index has no collection {name}: run the projection to fill it from the archive")
 
 

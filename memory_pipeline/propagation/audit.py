@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import projections
+from memory_pipeline.archive import identities, projections
 from memory_pipeline.cards import Collection
 from memory_pipeline.errors import IndexUnavailable
 from memory_pipeline.index.base import CollectionDamaged, CollectionMissing, StoredPoint
 from memory_pipeline.points import point_id, target
-from memory_pipeline.propagation.projector import alone, start_over
+from memory_pipeline.propagation.locks import alone
+from memory_pipeline.propagation.projector import start_over
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.projections import Expected
@@ -194,7 +195,7 @@ def _of_other_identities(runtime: Runtime, workspace: str, collection: Collectio
     held = runtime.index.identities(workspace, collection.value)
     with runtime.database.transaction(workspace) as tx:
         # Read last: an identity is registered before anything is written for it.
-        kept = projections.identities(tx) | {runtime.identity.hash}
+        kept = {each.identity for each in identities.registered(tx)} | {runtime.identity.hash}
     for identity in sorted(held - kept):
         for point in _points(runtime, replace(target(workspace, collection, runtime.identity), identity=identity)):
             yield Finding(Difference.OTHER_IDENTITY, point.id, str(point.payload.get("item", "")))

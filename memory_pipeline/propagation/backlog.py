@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import projections
+from memory_pipeline.archive import identities, projections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,19 +54,32 @@ class Completeness:
     lag_seconds: float
 
 
-def backlog(database: Database, identity: str, workspace: str) -> Backlog:
-    """The pending work of a workspace for an embedding identity (its hash), in one transaction that changes nothing.
+def backlog(database: Database, configured: str, workspace: str) -> Backlog:
+    """The pending work of a workspace, in one transaction that changes nothing.
 
-    After a change of the model everything is pending, also before the new embedding identity is registered.
+    `configured` is the hash of the settings' embedding identity.
+
+    While the embeddings change, the collections that recall uses and those that are filled beside them both count; the
+    latter from the moment on that the settings name them.
 
     Raises:
         UnknownWorkspace, ArchiveUnavailable.
     """
     with database.transaction(workspace) as tx:
-        waiting = projections.waiting(tx, identity)
-        put_off = projections.pending_reasons(tx, identity) if waiting.pending else []
-    reasons = {each.reason: each.points for each in put_off}
-    return Backlog(waiting.pending, waiting.due, waiting.oldest, reasons, tuple(put_off))
+        current = identities.current(tx, configured)
+        waiting = [projections.waiting(tx, identity) for identity in current]
+        behind = [identity for identity, found in zip(current, waiting, strict=True) if found.pending]
+        put_off = [each for identity in behind for each in projections.pending_reasons(tx, identity)]
+    reasons: Counter[str] = Counter()
+    for each in put_off:
+        reasons[each.reason] += each.points
+    return Backlog(
+        pending=sum(found.pending for found in waiting),
+        due=any(found.due for found in waiting),
+        oldest=min((found.oldest for found in waiting if found.oldest), default=None),
+        reasons=reasons,
+        put_off=tuple(put_off),
+    )
 
 
 def completeness(backlogs: Mapping[str, Backlog], *, target: float, now: datetime) -> Completeness:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import cards, projections, workspaces
+from memory_pipeline.archive import cards, identities, projections
 from memory_pipeline.archive.sessions import Progress, no_progress
 from memory_pipeline.cards import Collection
 from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable, MemoryPipelineError
@@ -28,14 +28,16 @@ from memory_pipeline.points import (
     question_texts,
     target,
 )
+from memory_pipeline.propagation.locks import alone
+from memory_pipeline.propagation.switch import current_identities, make_live
 from memory_pipeline.propagation.vectors import TextKey, known_vectors, text_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection as Items
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
 
     from memory_pipeline.archive.projections import Wanted
+    from memory_pipeline.embedding.base import EmbeddingIdentity
     from memory_pipeline.index.base import Target
     from memory_pipeline.propagation.vectors import KnownVector
     from memory_pipeline.runtime import Runtime
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 # Items; what is lost when a run is killed is at most the certification of these. Vectors are kept and progress is told
 # more often. Smaller batches would do that too, but an embedded shard takes as long to write 16 points as 256.
 _BATCH = 256
-_LOCK_WAIT = 60.0  # seconds
 
 
 @dataclass(slots=True)
@@ -57,6 +58,8 @@ class ProjectionReport:
         deferred: items put off, with their reason on the projection.
         busy: whether another projector kept a collection locked, so that its work was left to it.
         pending: items still pending afterwards, in the collections asked for.
+
+    While the embeddings change, the points of both identities count.
     """
 
     written: int = 0
@@ -65,6 +68,11 @@ class ProjectionReport:
     deferred: int = 0
     busy: bool = False
     pending: int = 0
+
+    def __add__(self, other: ProjectionReport) -> ProjectionReport:
+        """Both together."""
+        numbers = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        return ProjectionReport(**{**numbers, "busy": self.busy or other.busy})
 
 
 def project(
@@ -93,89 +101,73 @@ def project(
         IndexUnavailable, IndexIncompatible, EmbedderUnavailable: everything unfinished stays pending, what was being
             worked on with the reason.
     """
-    run = _Run(runtime, workspace, progress, items, wait)
-    wanted = list(collections)
-    run.prepare(wanted, retry_now=retry_now)
-    for collection in wanted:
-        run.collection(collection)
-    run.report.pending = run.count_pending(wanted)
-    _make_live(runtime, workspace)
-    return run.report
+    wanted, done, failed = list(collections), ProjectionReport(), None
+    for identity in current_identities(runtime, workspace):
+        run = _Run(runtime, workspace, identity, progress=progress, items=items, wait=wait)
+        try:
+            run.prepare(wanted, retry_now=retry_now)
+            for collection in wanted:
+                run.collection(collection)
+        except (EmbedderUnavailable, IndexIncompatible) as error:
+            if identity == runtime.identity:
+                raise
+            failed = error  # whose successor is filled all the same
+        run.report.pending = run.count_pending(wanted)
+        done += run.report
+    if not make_live(runtime, workspace) and failed is not None:
+        raise failed
+    return done
 
 
-def alone(
-    runtime: Runtime, workspace: str, collection: Collection, *, identity: str | None = None, wait: float | None = None
-) -> AbstractContextManager[bool]:
-    """Keep every other projector, and the audit's repair, from the points of a collection.
+def start_over(
+    runtime: Runtime,
+    workspace: str,
+    collection: Collection,
+    reason: str,
+    *,
+    identity: EmbeddingIdentity | None = None,
+) -> None:
+    """Make all of a collection pending and drop it, damaged or not; for somebody who is `alone` with it.
 
     Args:
         runtime: the services.
         workspace: whose points.
         collection: which collection.
-        identity: the hash of the embedding identity; by default of the configured one.
-        wait: seconds to wait for another one; by default a minute.
-
-    Yields:
-        whether that is so; false when another one was at work for longer than that.
+        reason: why, for whoever looks at what is pending.
+        identity: the embedding identity; by default the configured one.
     """
-    name = ("project", workspace, identity or runtime.identity.hash, collection.value)
-    return runtime.database.lock(*name, wait=_LOCK_WAIT if wait is None else wait)
-
-
-def switching(runtime: Runtime) -> AbstractContextManager[bool]:
-    """Keep others from making the configured identity live; whether that is so, as for `alone`."""
-    return runtime.database.lock("make live", runtime.identity.hash, wait=_LOCK_WAIT)
-
-
-def start_over(runtime: Runtime, workspace: str, collection: Collection, reason: str) -> None:
-    """Make all of a collection pending and drop it, damaged or not; for somebody who is `alone` with it."""
     # In this order, so that whoever is killed in between leaves nothing that is taken for complete.
-    _distrust(runtime, workspace, collection, reason)
-    runtime.index.drop(target(workspace, collection, runtime.identity))
+    into = target(workspace, collection, identity or runtime.identity)
+    _distrust(runtime, into, reason)
+    runtime.index.drop(into)
 
 
-def _distrust(runtime: Runtime, workspace: str, collection: Collection, reason: str) -> None:
-    identity = runtime.identity.hash
-    with runtime.database.transaction(workspace) as tx:
-        expected = projections.expected(tx, identity, collection)
+def _distrust(runtime: Runtime, into: Target, reason: str) -> None:
+    collection = Collection(into.collection)
+    with runtime.database.transaction(into.workspace) as tx:
+        expected = projections.expected(tx, into.identity, collection)
         certified = [item for item, point in expected.items() if not point.pending]
-        projections.distrust(tx, identity, collection, certified, reason)
-
-
-def _make_live(runtime: Runtime, workspace: str) -> None:
-    """Let recall use the configured identity as soon as its collections are complete.
-
-    Embedded, each workspace has collections of its own and switches by itself; on a server they are shared, and the
-    aliases move when no workspace is pending.
-    """
-    identity = runtime.identity
-    live = runtime.index.live_identity(workspace)
-    if live is not None and live.get("hash") == identity.hash:
-        return
-    with switching(runtime) as held:
-        # Listed in here: whoever removes a workspace holds the lock too.
-        concerned = [workspace] if runtime.settings.qdrant_url is None else workspaces.names(runtime.database)
-        if held and not any(_pending(runtime, name) for name in concerned):
-            for collection in Collection:
-                runtime.index.ensure(target(workspace, collection, identity))
-            runtime.index.activate(workspace, identity.hash, identity.settings, [c.value for c in Collection])
-
-
-def _pending(runtime: Runtime, workspace: str) -> int:
-    with runtime.database.transaction(workspace) as tx:
-        return projections.waiting(tx, runtime.identity.hash).pending
+        projections.distrust(tx, into.identity, collection, certified, reason)
 
 
 class _Run:
-    """One projection of one workspace."""
+    """One projection of one workspace, for one embedding identity."""
 
     def __init__(
-        self, runtime: Runtime, workspace: str, progress: Progress, items: Items[str] | None, wait: float | None
+        self,
+        runtime: Runtime,
+        workspace: str,
+        identity: EmbeddingIdentity,
+        *,
+        progress: Progress,
+        items: Items[str] | None,
+        wait: float | None,
     ) -> None:
         self.report = ProjectionReport()
         self._runtime = runtime
         self._workspace = workspace
-        self._identity = runtime.identity.hash
+        self._embeddings = identity
+        self._identity = identity.hash
         self._progress = progress
         self._items = items
         self._wait = wait
@@ -187,7 +179,7 @@ class _Run:
         database = self._runtime.database
         # Apart from what follows: it waits for whoever makes a card, who keeps others from what `hasten` changes.
         with database.transaction(self._workspace) as tx:
-            projections.register(tx, self._runtime.identity)
+            identities.register(tx, self._embeddings)
         self._notice_losses()
         with database.transaction(self._workspace) as tx:
             self._lexicon = Lexicon(cards.language(tx))
@@ -201,7 +193,7 @@ class _Run:
         with suppress(IndexUnavailable):  # an index that is away says so where there is work for it
             for collection in Collection:
                 if self._identity not in self._runtime.index.identities(self._workspace, collection.value):
-                    _distrust(self._runtime, self._workspace, collection, "the index has lost the collection")
+                    _distrust(self._runtime, self._target(collection), "the index has lost the collection")
 
     def count_pending(self, collections: Sequence[Collection]) -> int:
         with self._runtime.database.transaction(self._workspace) as tx:
@@ -209,13 +201,16 @@ class _Run:
 
     def collection(self, collection: Collection) -> None:
         """Project one collection, alone: another projector's lock is waited for, and then left to it."""
-        with alone(self._runtime, self._workspace, collection, wait=self._wait) as held:
+        with alone(self._runtime, self._workspace, collection, identity=self._identity, wait=self._wait) as held:
             if not held:
                 self.report.busy = True
                 return
             while items := self._next(collection):
                 self._batch(collection, items)
                 self._tell()
+
+    def _target(self, collection: Collection) -> Target:
+        return target(self._workspace, collection, self._embeddings)
 
     def _tell(self, ahead: int = 0) -> None:
         """Tell the progress; `ahead` of what is done are items of the batch at work."""
@@ -247,7 +242,7 @@ class _Run:
         """Start over with a damaged collection; once, since what is damaged again at once is so for another reason."""
         if not isinstance(error, CollectionDamaged) or collection in self._made_anew:
             return False
-        start_over(self._runtime, self._workspace, collection, str(error))
+        start_over(self._runtime, self._workspace, collection, str(error), identity=self._embeddings)
         self._made_anew.add(collection)
         self._ensured.discard(collection)
         return True
@@ -261,11 +256,12 @@ class _Run:
     def _write(self, collection: Collection, items: Sequence[Wanted]) -> None:
         if not items:
             return
-        runtime, into = self._runtime, target(self._workspace, collection, self._runtime.identity)
+        runtime, into = self._runtime, self._target(collection)
         texts = {item.item_id: _texts(item) for item in items}
         known = known_vectors(
             runtime,
             self._workspace,
+            self._embeddings,
             chain.from_iterable(texts.values()),
             lambda done, total: self._tell(len(items) * done // total),
         )
@@ -292,8 +288,7 @@ class _Run:
     def _remove(self, collection: Collection, items: Sequence[str]) -> None:
         if not items:
             return
-        into = target(self._workspace, collection, self._runtime.identity)
-        self._runtime.index.delete(into, [point_id(self._workspace, item) for item in items])
+        self._runtime.index.delete(self._target(collection), [point_id(self._workspace, item) for item in items])
         with self._runtime.database.transaction(self._workspace) as tx:
             removed = projections.certify_removed(tx, self._identity, collection, items)
         self.report.removed += removed

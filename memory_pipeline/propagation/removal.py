@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import projections
+from memory_pipeline.archive import identities, projections
 from memory_pipeline.cards import Collection
 from memory_pipeline.errors import IndexUnavailable
 from memory_pipeline.points import target
-from memory_pipeline.propagation.projector import alone, switching
+from memory_pipeline.propagation.locks import alone, switching
 
 if TYPE_CHECKING:
     from memory_pipeline.index.base import Target
@@ -48,7 +48,7 @@ def points_removed(runtime: Runtime, workspace: str) -> Iterator[None]:
 def _targets(runtime: Runtime, workspace: str) -> list[Target]:
     """Every physical collection that may hold points of the workspace, known to the archive or found in the index."""
     with runtime.database.transaction(workspace) as tx:
-        registered = projections.identities(tx) | {runtime.identity.hash}
+        registered = {each.identity for each in identities.registered(tx)} | {runtime.identity.hash}
     return [
         replace(target(workspace, collection, runtime.identity), identity=identity)
         for collection in Collection

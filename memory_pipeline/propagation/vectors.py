@@ -14,7 +14,7 @@ from memory_pipeline.embedding.base import Role, Vectors
 from memory_pipeline.text import digest
 
 if TYPE_CHECKING:
-    from memory_pipeline.embedding.base import Embedder
+    from memory_pipeline.embedding.base import Embedder, EmbeddingIdentity
     from memory_pipeline.points import PointText
     from memory_pipeline.runtime import Runtime
 
@@ -43,7 +43,11 @@ def text_key(text: PointText) -> TextKey:
 
 
 def known_vectors(
-    runtime: Runtime, workspace: str, texts: Iterable[PointText], progress: Progress = no_progress
+    runtime: Runtime,
+    workspace: str,
+    identity: EmbeddingIdentity,
+    texts: Iterable[PointText],
+    progress: Progress = no_progress,
 ) -> dict[TextKey, KnownVector]:
     """The vectors of the texts, from the archive or else from the model, with no transaction open meanwhile.
 
@@ -51,24 +55,25 @@ def known_vectors(
     very long text it is given the beginning, and the vector says so; what it is kept under stands for all of the text.
 
     Args:
-        runtime: archive and embedder, which is loaded only when a text is new.
+        runtime: archive and models, of which one is loaded only when a text is new.
         workspace: whose texts these are.
+        identity: which vectors of them.
         texts: any number, doubles allowed.
         progress: told, after each batch, how many vectors there are of how many.
 
     Raises:
         EmbedderUnavailable: the model cannot be loaded or did not answer; what it made before is kept.
     """
-    database, identity = runtime.database, runtime.identity.hash
+    database = runtime.database
     wanted = {text_key(text): text.text for text in texts}
     with database.transaction(workspace) as tx:
-        kept = embeddings.find(tx, identity, wanted.keys())
+        kept = embeddings.find(tx, identity.hash, wanted.keys())
     known = {key: KnownVector(np.frombuffer(e.vector, dtype="<f4"), e.truncated) for key, e in kept.items()}
     for role, keys in _batches(wanted.keys() - known.keys(), runtime.settings.embedding_batch_size):
-        fresh = _embed(runtime.embedder, role, {key: wanted[key] for key in keys})
+        fresh = _embed(runtime.embedder_of(identity), role, {key: wanted[key] for key in keys})
         with database.transaction(workspace) as tx:
             embeddings.keep(
-                tx, identity, {k: embeddings.Kept(v.vector.tobytes(), v.truncated) for k, v in fresh.items()}
+                tx, identity.hash, {k: embeddings.Kept(v.vector.tobytes(), v.truncated) for k, v in fresh.items()}
             )
         known |= fresh
         progress(len(known), len(wanted))

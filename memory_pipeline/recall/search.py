@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from memory_pipeline.archive import cards, lookup
-from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable
+from memory_pipeline.archive import cards, identities, lookup
+from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable
 from memory_pipeline.lexical import Lexicon
 from memory_pipeline.recall.finder import Finder
 from memory_pipeline.recall.judgement import Judgement, judged, judged_text
@@ -87,7 +87,7 @@ class Recall:
             InvalidInput: the question is blank or too long, the limit out of range, a family unknown.
             ArchiveUnavailable, SchemaOutOfDate: without the archive there is no answer.
             IndexUnavailable, EmbedderUnavailable: unless a degraded answer was asked for.
-            IndexIncompatible: the index was made with another embedding identity than the settings name.
+            IndexIncompatible: the index was made by another version of this library.
         """
         request = checked_request(
             workspace,
@@ -126,7 +126,7 @@ class Recall:
             found = finder.find(depth)
             last = found.exhausted or found.points == points  # whatever it returns, it has nothing new to say
             with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
-                pending = self._pending(tx, found.missing)
+                pending = self._pending(tx, finder.identity.hash, found.missing)
                 judgement = judged(tx, request, found)
                 if last or len(judgement.cards) >= request.limit:
                     return _answer(tx, request, judgement, pending)
@@ -134,19 +134,23 @@ class Recall:
 
     def _by_text(self, request: Request) -> RecallResult:
         with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
-            pending = self._pending(tx, ())
+            pending = self._pending(tx, identities.serving(tx, self._runtime.identity.hash), ())
             return _answer(tx, request, judged_text(tx, request), pending, degraded=True)
 
     def _finder(self, request: Request) -> Finder:
         with self._runtime.database.transaction(request.workspace) as tx:
             language = cards.language(tx)
-        index, identity = self._runtime.index, self._runtime.identity
-        _check_identity(request.workspace, index.live_identity(request.workspace), identity)
-        asked = vectors_of(request.question, self._runtime.embedder, Lexicon(language))
-        return Finder(index, identity, request, asked)
+        identity = self._runtime.live_identity(request.workspace)
+        try:
+            asked = vectors_of(request.question, self._runtime.embedder_of(identity), Lexicon(language))
+        except EmbedderUnavailable as error:
+            if identity == self._runtime.identity:
+                raise
+            raise EmbedderUnavailable(_still_living_on(request.workspace, identity, error)) from error
+        return Finder(self._runtime.index, identity, request, asked)
 
-    def _pending(self, tx: Tx, missing: Iterable[Collection]) -> int:
-        state = lookup.propagation(tx, self._runtime.identity.hash, missing)
+    def _pending(self, tx: Tx, identity: str, missing: Iterable[Collection]) -> int:
+        state = lookup.propagation(tx, identity, missing)
         if state.lost:
             raise IndexUnavailable(
                 f"the index of workspace {tx.workspace!r} has lost {', '.join(state.lost)}: the audit "
@@ -155,21 +159,11 @@ class Recall:
         return state.pending
 
 
-def _check_identity(workspace: str, live: Mapping[str, object] | None, configured: EmbeddingIdentity) -> None:
-    if live is None or live.get("hash") == configured.hash:
-        return
-    wanted = configured.settings
-    differing = [name for name in wanted if live.get(name) != wanted[name]]
-    shown = [", ".join(f"{name} {of.get(name)!r}" for name in differing) for of in (live, wanted)]
-    raise IndexIncompatible(
-        f"the index of workspace {workspace!r} was made with {_model(live)} ({shown[0]}), and the settings name "
-        f"{_model(wanted)} ({shown[1]}): set MEMORY_EMBEDDING_* to what it was made with, or run "
-        "`memory-pipeline project` to fill the index for these settings"
+def _still_living_on(workspace: str, identity: EmbeddingIdentity, error: EmbedderUnavailable) -> str:
+    return (
+        f"the index of workspace {workspace!r} is still searched with {identity.provider} {identity.model}, until "
+        f"`memory-pipeline project` has filled it for the model that the settings name: {error}"
     )
-
-
-def _model(identity: Mapping[str, object]) -> str:
-    return f"{identity.get('provider')} {identity.get('model')}"
 
 
 def _answer(tx: Tx, request: Request, judgement: Judgement, pending: int, *, degraded: bool = False) -> RecallResult:

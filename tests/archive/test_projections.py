@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory_pipeline.archive import cards, projections
+from memory_pipeline.archive import cards, identities, projections
 from memory_pipeline.archive.projections import Expected, Waiting, Wanted
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.points import card_fingerprint
@@ -127,7 +127,7 @@ class TestIdentities:
 
     def test_a_new_one_wants_everything_that_the_archive_holds(self, archive, second):
         with archive.database.transaction(WORKSPACE) as tx:
-            projections.register(tx, second)
+            identities.register(tx, second)
         found = archive.rows(
             "SELECT collection, pending FROM projection WHERE identity = :hash ORDER BY 1", hash=second.hash
         )
@@ -136,12 +136,12 @@ class TestIdentities:
 
     def test_registered_again_it_changes_nothing(self, archive, runtime):
         with archive.database.transaction(WORKSPACE) as tx:
-            projections.register(tx, runtime.identity)
+            identities.register(tx, runtime.identity)
         assert archive.pending() == set()
 
     def test_a_change_is_wanted_by_all_of_them(self, archive, second):
         with archive.database.transaction(WORKSPACE) as tx:
-            projections.register(tx, second)
+            identities.register(tx, second)
         archive.certify_all()
         update(archive, OTHER)
         assert archive.column("SELECT count(*) FROM projection WHERE pending") == [2]
@@ -149,7 +149,7 @@ class TestIdentities:
     def test_one_that_is_registered_while_a_card_is_being_made_misses_nothing(self, archive, second):
         def register():
             with archive.database.transaction(WORKSPACE) as tx:
-                projections.register(tx, second)
+                identities.register(tx, second)
 
         with archive.database.transaction(WORKSPACE, writing=True) as tx:
             cards.create(tx, [OTHER], origin="hand", principal="tester")

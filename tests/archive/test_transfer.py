@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memory_pipeline.archive import cards, editing, grants, projections, workspaces
+from memory_pipeline.archive import cards, editing, grants, identities, workspaces
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.records import FORMAT
 from memory_pipeline.archive.transfer import Transferred, export, import_workspace
@@ -164,7 +164,7 @@ def test_what_the_index_should_hold_follows(archive: Archive, copy: Archive):
     curated(archive)
     a_workspace(archive.runtime, COPY)
     with copy.database.transaction(COPY) as tx:
-        projections.register(tx, archive.runtime.identity)
+        identities.register(tx, archive.runtime.identity)
     imported(copy, exported(archive))
     assert copy.pending() == set(copy.column("SELECT card_id FROM card UNION SELECT question_id FROM question"))
     assert project(archive.runtime, COPY).pending == 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dagster import DagsterRunStatus, RunRequest
 from dagster._core.test_utils import create_run_for_test
 
-from memory_pipeline.archive import cards, projections, queue, workspaces
+from memory_pipeline.archive import cards, identities, queue, workspaces
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.definitions import defs
 from memory_pipeline.edits import Change, Delete, Edit
@@ -79,7 +79,7 @@ def empty_workspaces(runtime: Runtime, names: Sequence[str]) -> None:
         (runtime.settings.sessions / name).mkdir()
         workspaces.make(runtime.database, name, language="italian", principal=runtime.settings.acting_principal)
         with runtime.database.transaction(name) as tx:
-            projections.register(tx, runtime.identity)
+            identities.register(tx, runtime.identity)
 
 
 def create_at_once(runtime: Runtime, workspace: str, count: int) -> None:

@@ -176,9 +176,6 @@ def test_points_of_an_identity_that_is_not_registered_are_reported_and_left_alon
     project(world.runtime, W)
     world.runtime.identity = configured
     project(world.runtime, W)
-    assert not audit(world.runtime, W)  # both are registered
-    with world.runtime.database.transaction(W) as tx:
-        tx.run(text("DELETE FROM embedding_identity WHERE identity <> :identity"), identity=configured.hash)
     found = repair(world.runtime, W)
     assert (found.count(Difference.OTHER_IDENTITY), len(found.findings[Collection.QUESTIONS])) == (4, 2)
     assert audit(world.runtime, W).findings == found.findings
@@ -186,7 +183,7 @@ def test_points_of_an_identity_that_is_not_registered_are_reported_and_left_alon
 
 
 def test_a_repair_that_a_projector_keeps_out_says_so_and_mends_nothing(world, monkeypatch):
-    monkeypatch.setattr("memory_pipeline.propagation.projector._LOCK_WAIT", 0)
+    monkeypatch.setattr("memory_pipeline.propagation.locks._WAIT", 0)
     world.sessions(W, 1)
     world.ingest(W)
     project(world.runtime, W)
@@ -200,7 +197,7 @@ def test_a_repair_that_a_projector_keeps_out_says_so_and_mends_nothing(world, mo
 
 
 def test_a_repair_that_finds_nothing_waits_for_no_projector(world, monkeypatch):
-    monkeypatch.setattr("memory_pipeline.propagation.projector._LOCK_WAIT", 0)
+    monkeypatch.setattr("memory_pipeline.propagation.locks._WAIT", 0)
     world.sessions(W, 1)
     world.ingest(W)
     project(world.runtime, W)

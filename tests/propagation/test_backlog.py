@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory_pipeline.archive import projections, workspaces
+from memory_pipeline.archive import identities, workspaces
 from memory_pipeline.errors import EmbedderUnavailable, UnknownWorkspace
 from memory_pipeline.propagation import project
 from memory_pipeline.propagation.backlog import Backlog, backlog, completeness
@@ -56,7 +56,7 @@ def test_after_a_change_of_the_model_everything_is_due_and_looking_registers_not
         found = look(world, "clinic")
         assert (found.pending, found.due, found.reasons) == (4, True, {})
     with world.runtime.database.transaction("clinic") as tx:
-        assert world.runtime.identity.hash not in projections.identities(tx)
+        assert world.runtime.identity.hash not in [each.identity for each in identities.registered(tx)]
     assert project(world.runtime, "clinic").written == 4
 
 

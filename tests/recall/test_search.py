@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy import text
 
 from memory_pipeline import Recall
-from memory_pipeline.archive import projections
+from memory_pipeline.archive import identities
 from memory_pipeline.cards import Collection, Family
 from memory_pipeline.embedding import open_embedder
 from memory_pipeline.errors import ArchiveUnavailable, IndexIncompatible, IndexUnavailable, UnknownWorkspace
 from memory_pipeline.index.base import Hit
+from memory_pipeline.propagation import project
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import load_settings
 from tests.builders import WORKSPACE, approved, clarified, promoted
@@ -307,21 +308,21 @@ def test_a_wiped_index_is_an_error_and_no_empty_answer(memory: Memory):
 def test_an_index_that_was_never_filled_is_no_error(memory: Memory):
     memory.hold(a_concept())
     with memory.runtime.database.transaction(WORKSPACE) as tx:
-        projections.register(tx, memory.runtime.identity)
+        identities.register(tx, memory.runtime.identity)
     result = memory.search()
     assert (result.hits, result.pending) == ((), 1)
 
 
-def test_an_index_of_another_model_is_named_with_what_to_do(memory: Memory):
+def test_an_index_of_another_version_of_the_library_is_named_with_what_to_do(memory: Memory, monkeypatch):
     memory.hold(a_concept())
     memory.project()
-    other = memory.runtime.settings.model_copy(
-        update={"embedding_provider": "sentence-transformers", "embedding_model": "all-MiniLM-L6-v2"}
-    )
-    with Runtime(other) as runtime, pytest.raises(IndexIncompatible) as caught:
-        Recall(runtime).search(WORKSPACE, "active patient", degraded=True)
-    for part in ("multilingual-e5-small", "all-MiniLM-L6-v2", "MEMORY_EMBEDDING_", "memory-pipeline project"):
-        assert part in str(caught.value)
+    monkeypatch.setattr("memory_pipeline.points.TEXT_TEMPLATE", "another")
+    with Runtime(memory.runtime.settings) as runtime:
+        with pytest.raises(IndexIncompatible, match=r"with another text_template: `memory-pipeline project` fills"):
+            Recall(runtime).search(WORKSPACE, "active patient", degraded=True)
+        runtime.embedder = memory.embedder
+        project(runtime, WORKSPACE)
+        assert len(Recall(runtime).search(WORKSPACE, "active patient").hits) == 1
 
 
 def test_an_unknown_workspace_is_refused_before_a_model_is_loaded(memory: Memory):

@@ -1,7 +1,3 @@
--- name: register
-INSERT INTO embedding_identity (workspace, identity, settings) VALUES (:workspace, :identity, CAST(:settings AS jsonb))
-ON CONFLICT DO NOTHING
-
 -- name: pending
 SELECT item_id
 FROM projection
@@ -58,9 +54,6 @@ SELECT p.item_id, p.wanted, p.pending, CASE WHEN p.wanted IS NOT NULL THEN coale
 FROM projection p
 LEFT JOIN card c ON c.workspace = p.workspace AND c.card_id = p.item_id
 WHERE p.workspace = :workspace AND p.identity = :identity AND p.collection = :collection
-
--- name: identities
-SELECT identity FROM embedding_identity WHERE workspace = :workspace
 
 -- name: waiting
 SELECT count(*) AS pending, min(wanted_at) AS oldest,

@@ -21,7 +21,7 @@ FROM (
 
 -- name: points
 SELECT count(*) AS pending,
-    coalesce(extract(epoch FROM clock_timestamp() - min(wanted_at)), 0) AS lag_seconds, (
+    CAST(coalesce(extract(epoch FROM clock_timestamp() - min(wanted_at)), 0) AS double precision) AS lag_seconds, (
         SELECT count(*)
         FROM projection
         WHERE workspace = :workspace AND identity = :identity AND NOT pending

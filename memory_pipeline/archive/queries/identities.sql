@@ -1,0 +1,35 @@
+-- name: register
+INSERT INTO embedding_identity (workspace, identity, settings) VALUES (:workspace, :identity, CAST(:settings AS jsonb))
+ON CONFLICT DO NOTHING
+
+-- name: registered
+SELECT identity, settings, live, registered_at FROM embedding_identity
+WHERE workspace = :workspace
+ORDER BY live DESC, registered_at, identity
+
+-- name: serving
+SELECT coalesce(
+    (SELECT identity FROM embedding_identity WHERE workspace = :workspace AND live), :configured) AS identity
+
+-- name: unready
+-- What keeps an identity from becoming the live one. A point that was tried in vain, and that the live one does not hold
+-- either, would be missing from recall after the switch as before.
+SELECT count(*) AS points
+FROM projection p
+WHERE p.workspace = :workspace AND p.identity = :identity AND p.pending AND (p.attempts = 0 OR EXISTS (
+    SELECT FROM projection l
+    JOIN embedding_identity i USING (workspace, identity)
+    WHERE l.workspace = :workspace AND i.live AND l.collection = p.collection AND l.item_id = p.item_id
+        AND NOT l.pending))
+
+-- name: put_out
+UPDATE embedding_identity SET live = false WHERE workspace = :workspace AND live AND identity <> :identity
+
+-- name: make_live
+UPDATE embedding_identity SET live = true WHERE workspace = :workspace AND NOT live AND identity = :identity
+
+-- name: unregister
+DELETE FROM embedding_identity WHERE workspace = :workspace AND identity = ANY(:identities)
+
+-- name: forget_vectors
+DELETE FROM embedding WHERE workspace = :workspace AND identity = :identity

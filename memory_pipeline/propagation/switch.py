@@ -1,0 +1,200 @@
+"""From one embedding identity to the next: what is kept current meanwhile, when recall switches, and what is left over.
+
+The configured identity is filled beside the live one, which goes on answering recall and being kept current. It becomes
+the live one in one step as soon as it is complete. Collections that nobody uses any more stay until they are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from memory_pipeline.archive import identities, projections, workspaces
+from memory_pipeline.cards import Collection
+from memory_pipeline.errors import IndexIncompatible, IndexUnavailable, InvalidInput
+from memory_pipeline.points import target
+from memory_pipeline.propagation.locks import alone, switching
+
+if TYPE_CHECKING:
+    from memory_pipeline.embedding.base import EmbeddingIdentity
+    from memory_pipeline.index.base import Target
+    from memory_pipeline.runtime import Runtime
+
+
+def current_identities(runtime: Runtime, workspace: str) -> list[EmbeddingIdentity]:
+    """The identities that are kept current in a workspace: the live one, and the configured one where it is another.
+
+    One that is live and that this version of the library cannot make points for is left to itself until the switch.
+    """
+    try:
+        live = runtime.live_identity(workspace)
+    except (IndexUnavailable, IndexIncompatible):  # an index that is away says so where there is work for it
+        live = runtime.identity
+    return list(dict.fromkeys([live, runtime.identity]))
+
+
+def make_live(runtime: Runtime, workspace: str) -> bool:
+    """Let recall use the configured identity as soon as its collections are complete.
+
+    Embedded, each workspace has collections of its own and switches by itself; on a server they are shared, and the
+    aliases move when every workspace's are. Nothing else that was live or being filled is kept current any more.
+
+    Returns:
+        whether recall uses the configured identity.
+
+    Raises:
+        ArchiveUnavailable, IndexUnavailable.
+    """
+    identity = runtime.identity
+    live = runtime.index.live_identity(workspace)
+    if live is not None and live.get("hash") == identity.hash:
+        _record(runtime, [workspace])
+        return True
+    with switching(runtime) as held:
+        # Listed in here: whoever removes a workspace holds the lock too.
+        concerned = _sharing(runtime, workspace)
+        if not held or not all(_ready(runtime, name) for name in concerned):
+            return False
+        for collection in Collection:
+            runtime.index.ensure(target(workspace, collection, identity))
+        runtime.index.activate(workspace, identity.hash, identity.settings, [c.value for c in Collection])
+        _record(runtime, concerned)
+        _unregister_others(runtime, concerned)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityUse:
+    """An embedding identity that archive or index know of, and what for.
+
+    Attributes:
+        identity: its hash.
+        model: provider and model, as far as the archive knows.
+        configured: whether the settings name it.
+        live: the workspaces whose recall uses it.
+        registered: the workspaces in which it is kept current, or was being filled.
+        collections: the workspaces that have collections of it; on a server, all share them.
+    """
+
+    identity: str
+    model: str
+    configured: bool
+    live: tuple[str, ...] = ()
+    registered: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> bool:
+        """Whether it must not be dropped."""
+        return self.configured or bool(self.live)
+
+
+def known_identities(runtime: Runtime) -> list[IdentityUse]:
+    """Every identity that archive or index know of, the configured one first, then those that are live.
+
+    Raises:
+        ArchiveUnavailable, IndexUnavailable.
+    """
+    configured = runtime.identity
+    found = {configured.hash: IdentityUse(configured.hash, _model(configured.settings), configured=True)}
+    for name in workspaces.names(runtime.database):
+        with runtime.database.transaction(name) as tx:
+            registered = {each.identity: each.settings for each in identities.registered(tx)}
+        live = (runtime.index.live_identity(name) or {}).get("hash")
+        in_index = {i for c in Collection for i in runtime.index.identities(name, c.value)}
+        for identity in sorted({*registered, *in_index} | ({str(live)} if live else set())):
+            use = found.get(identity) or IdentityUse(identity, "", configured=False)
+            found[identity] = replace(
+                use,
+                model=use.model or _model(registered.get(identity, {})),
+                live=(*use.live, *([name] if identity == live else [])),
+                registered=(*use.registered, *([name] if identity in registered else [])),
+                collections=(*use.collections, *([name] if identity in in_index else [])),
+            )
+    return sorted(found.values(), key=lambda use: (not use.configured, not use.live, use.identity))
+
+
+def drop_identity(runtime: Runtime, identity: str) -> IdentityUse:
+    """Drop an identity that nobody uses any more: its collections, its projections and its vectors.
+
+    Args:
+        runtime: the services.
+        identity: its hash.
+
+    Returns:
+        what it was known for.
+
+    Raises:
+        InvalidInput: there is none of that hash, or it is still used.
+        IndexUnavailable: the index is away, or a projector stays at work; whatever was not dropped can be again.
+        ArchiveUnavailable.
+    """
+    with switching(runtime) as held:
+        if not held:
+            raise _busy(identity)
+        known = {use.identity: use for use in known_identities(runtime)}
+        use = known.get(identity)
+        if use is None:
+            raise InvalidInput(f"no embedding identity {identity!r} is known; there are {', '.join(known)}")
+        if use.used:
+            why = f"recall uses it in {', '.join(use.live)}" if use.live else "the settings name it"
+            raise InvalidInput(f"the embedding identity {identity} cannot be dropped: {why}")
+        for name in workspaces.names(runtime.database):
+            _drop(runtime, name, identity)
+    return use
+
+
+def _drop(runtime: Runtime, workspace: str, identity: str) -> None:
+    with ExitStack() as held:
+        for collection in Collection:
+            if not held.enter_context(alone(runtime, workspace, collection, identity=identity)):
+                raise _busy(identity)
+        # In this order: what the archive keeps no projections for is reported by the audit until it is gone.
+        with runtime.database.transaction(workspace) as tx:
+            identities.forget(tx, identity)
+        for collection in Collection:
+            runtime.index.remove_collection(_target(runtime, workspace, collection, identity))
+
+
+def _target(runtime: Runtime, workspace: str, collection: Collection, identity: str) -> Target:
+    return replace(target(workspace, collection, runtime.identity), identity=identity)
+
+
+def _busy(identity: str) -> IndexUnavailable:
+    return IndexUnavailable(
+        f"another process is at work with the embedding identity {identity}, or switching to another: try again later"
+    )
+
+
+def _sharing(runtime: Runtime, workspace: str) -> list[str]:
+    """The workspaces that switch together with one."""
+    return [workspace] if runtime.settings.qdrant_url is None else workspaces.names(runtime.database)
+
+
+def _record(runtime: Runtime, names: Iterable[str]) -> None:
+    for name in names:
+        with runtime.database.transaction(name) as tx:
+            if identities.serving(tx, "") != runtime.identity.hash:
+                identities.record_live(tx, runtime.identity.hash)
+
+
+def _unregister_others(runtime: Runtime, names: Iterable[str]) -> None:
+    for name in names:
+        with runtime.database.transaction(name) as tx:
+            others = {each.identity for each in identities.registered(tx)} - {runtime.identity.hash}
+            identities.unregister(tx, sorted(others))
+
+
+def _ready(runtime: Runtime, workspace: str) -> bool:
+    identity = runtime.identity.hash
+    with runtime.database.transaction(workspace) as tx:
+        known = any(each.identity == identity for each in identities.registered(tx))
+        # Where nobody has registered it yet, everything is pending.
+        return not (identities.unready(tx, identity) if known else projections.waiting(tx, identity).pending)
+
+
+def _model(settings: object) -> str:
+    of = settings if isinstance(settings, dict) else {}
+    return " ".join(str(of[name]) for name in ("provider", "model") if name in of)
