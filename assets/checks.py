@@ -83,7 +83,8 @@ def promotions_reviewed(memory: Memory) -> AssetCheckResult:
 @asset_check(asset=memory_index, additional_deps=[solved_question_index])
 def propagation_complete(memory: Memory) -> AssetCheckResult:
     """Whether every change of the archive has reached the index within ten minutes, with what is on its way and why."""
-    found, broken = of_each_workspace(workspace_names(memory), lambda name: backlog(memory.runtime, name))
+    database, identity = memory.runtime.database, memory.runtime.identity.hash
+    found, broken = of_each_workspace(workspace_names(memory), lambda name: backlog(database, identity, name))
     return propagation_outcome(found, broken).result()
 
 
@@ -124,6 +125,9 @@ def propagation_outcome(found: Mapping[str, Backlog], broken: Mapping[str, str])
             "lag_seconds": round(state.lag_seconds, 3),
             "target_seconds": TARGET_SECONDS,
             "counts": {"pending": dict(state.pending), "reasons": dict(state.reasons)},
+            "put_off": [{"workspace": w, **why.as_json()} for w, each in found.items() for why in each.put_off][
+                :LISTED
+            ],
         },
     )
     return with_broken(outcome, broken)

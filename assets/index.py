@@ -11,6 +11,7 @@ from pydantic import Field
 from assets.archive import memory_cards, solved_question_cards
 from assets.common import OWNERS, RETRIES, WORKSPACES, Stopwatch, translated
 from memory_pipeline.archive import identities, projections
+from memory_pipeline.archive.latency import Latency, latency
 from memory_pipeline.cards import Collection
 from memory_pipeline.propagation import AuditReport, Difference, project, rebuild, repair
 from memory_pipeline.resources import Memory
@@ -68,10 +69,12 @@ def _project(
             # A step that Dagster tries again has just put its items off.
             again = config.retry_now or context.retry_number > 0
             numbers = {**asdict(project(memory.runtime, workspace, collections, retry_now=again)), **mended}
-        states = _states(memory, workspace, collections)
+        states, took = _propagated(memory, workspace, collections)
     now = datetime.now(UTC)
     lag = max((now - s.oldest_pending).total_seconds() if s.oldest_pending else 0.0 for s in states)
     numbers |= {"certified": sum(s.certified for s in states), "lag_seconds": round(lag, 3)}
+    if took.p50 is not None and took.p95 is not None:
+        numbers |= {"propagation_p50_seconds": round(took.p50, 3), "propagation_p95_seconds": round(took.p95, 3)}
     return watch.result(numbers, _table(states))
 
 
@@ -91,10 +94,14 @@ def _mended(context: AssetExecutionContext, found: AuditReport) -> dict[str, int
     return mended
 
 
-def _states(memory: Memory, workspace: str, collections: Sequence[Collection]) -> list[projections.CollectionState]:
+def _propagated(
+    memory: Memory, workspace: str, collections: Sequence[Collection]
+) -> tuple[list[projections.CollectionState], Latency]:
+    """How far the collections are, and how long it took from the archive to them."""
     with memory.runtime.database.transaction(workspace) as tx:
-        states = projections.states(tx, identities.serving(tx, memory.runtime.identity.hash))
-    return [state for state in states if state.collection in collections]
+        serving = identities.serving(tx, memory.runtime.identity.hash)
+        states, took = projections.states(tx, serving), latency(tx, serving, collections)
+    return [state for state in states if state.collection in collections], took
 
 
 def _table(states: Sequence[projections.CollectionState]) -> Any:

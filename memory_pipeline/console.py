@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -143,15 +144,40 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
     show_table(("cards", *(f.value for f in Family)), [(name, *state.cards.values()) for name, state in found.items()])
     decisions = ("sessions", "sources", "candidates", "declined", "faults")
     show_table(("sessions of", *decisions), [(w, *(getattr(s, d) for d in decisions)) for w, s in found.items()])
-    points = [(name, s.certified, s.pending, f"{s.lag_seconds:.1f}") for name, s in found.items()]
-    show_table(("points of", "projected", "pending", "lag (s)"), points)
-    for name, state in found.items():
+    points = [
+        (
+            w,
+            s.certified,
+            s.pending,
+            s.deferred,
+            f"{s.lag_seconds:.1f}",
+            _took(s.propagation_p50_seconds),
+            _took(s.propagation_p95_seconds),
+        )
+        for w, s in found.items()
+    ]
+    show_table(("points of", "projected", "pending", "put off", "lag (s)", "took p50 (s)", "took p95 (s)"), points)
+    for workspace, state in found.items():
+        for why in state.put_off:
+            tried = put_off(why.attempts, why.next_try)
+            _say(f"pending in {workspace}: {why.points} × {escape(why.reason)}{tried}", style="yellow")
         if state.changing:
             _say(
-                f"{name}: recall goes on with the former embeddings; of the new ones {state.changing['certified']} "
-                f"point(s) are projected and {state.changing['pending']} pending.",
+                f"{workspace}: recall goes on with the former embeddings; of the new ones "
+                f"{state.changing['certified']} point(s) are projected and {state.changing['pending']} pending.",
                 style="yellow",
             )
+
+
+def put_off(attempts: int, next_try: datetime | None) -> str:
+    """How often what is pending was tried, and when it is tried again; nothing before the first attempt."""
+    if not attempts:
+        return ""
+    return f" (attempts: {attempts}; next try: {f'{next_try:%Y-%m-%d %H:%M:%S}' if next_try else 'now'})"
+
+
+def _took(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.1f}"
 
 
 def print_recall(result: RecallResult) -> None:

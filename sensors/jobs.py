@@ -1,8 +1,12 @@
 """The jobs. Each that materializes an asset also runs its checks: without them, the outcome shown would be cleared."""
 
 from dagster import AssetSelection, RunConfig, RunRequest, define_asset_job
+from dagster._core.storage.tags import PRIORITY_TAG
 
 from assets.index import Projection
+
+LAST = "-1"
+"""The priority of runs that let every other run in the queue go first."""
 
 INDEX_ASSETS = ("memory_index", "solved_question_index")
 
@@ -39,5 +43,6 @@ audit = define_asset_job(
     "audit",
     selection=AssetSelection.groups("index"),
     config=projection_config(Projection(repair=True)),
+    tags={PRIORITY_TAG: LAST},
     description="Compares the workspace's points with the archive, mends what differs, and checks again.",
 )

@@ -1,6 +1,6 @@
 """Asks for runs where session directories differ from what the archive has read."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from dagster import (
@@ -11,15 +11,16 @@ from dagster import (
     sensor,
 )
 
-from assets.common import WORKSPACES, translated
-from memory_pipeline.archive import workspaces
+from assets.common import WORKSPACES
+from memory_pipeline.archive.database import Database
 from memory_pipeline.archive.waiting import unread
-from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate, SessionsUnavailable
+from memory_pipeline.errors import SessionsUnavailable
 from memory_pipeline.ledger import list_root
 from memory_pipeline.resources import Memory
-from memory_pipeline.scheduling import REREAD_AFTER, Candidate, decide, explain, in_turn
+from memory_pipeline.scheduling import REREAD_AFTER, Candidate, decide
 from sensors import runs
 from sensors.jobs import refresh, reproject, request
+from sensors.looks import known_workspaces, look_at_each, why_none
 
 
 @sensor(job=refresh, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
@@ -33,22 +34,19 @@ def ledger_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorRes
         on_disk = list_root(memory.runtime.settings.sessions).workspaces
     except SessionsUnavailable as error:
         return SkipReason(str(error))
-    with translated():
-        known = workspaces.names(memory.runtime.database)
-        candidates, unusable = _candidates(memory, on_disk, known)
+    known = known_workspaces(memory)
+    found, unusable = look_at_each(memory, on_disk, lambda database, name: _candidate(memory, database, name, known))
+    candidates = {name: candidate for name, candidate in found.items() if candidate}
     now = datetime.now(UTC)
     # The index being away must not keep sessions from the archive.
     past = runs.history(context.instance, candidates, ignoring=reproject.name)
     busy = runs.in_flight(context.instance)
     decided = decide(candidates, busy, past, now)
-    skipped = {**decided.skipped, **unusable}
-    for name, why in skipped.items():
-        context.log.info("%s: %s", name, why)
     new = runs.missing_partitions(context.instance, decided.requested)
     removed = runs.other_partitions(context.instance, {*known, *on_disk, *busy})
     return SensorResult(
         run_requests=[request(name) for name in decided.requested],
-        skip_reason=None if decided.requested else explain(skipped, idle="nothing changed"),
+        skip_reason=why_none(context, decided.requested, {**decided.skipped, **unusable}, idle="nothing changed"),
         dynamic_partitions_requests=[
             *([WORKSPACES.build_add_request(new)] if new else []),
             *([WORKSPACES.build_delete_request(removed)] if removed else []),
@@ -56,26 +54,10 @@ def ledger_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorRes
     )
 
 
-def _candidates(
-    memory: Memory, on_disk: Sequence[str], known: Collection[str]
-) -> tuple[dict[str, Candidate], Mapping[str, str]]:
-    """The workspaces with something to read, and those that cannot be looked at, with the reason."""
-    candidates, unusable = {}, {}
-    for name in in_turn(on_disk):
-        try:
-            candidate = _candidate(memory, name) if name in known else Candidate("new")
-        except (ArchiveUnavailable, SchemaOutOfDate):
-            raise
-        except MemoryPipelineError as error:
-            unusable[name] = str(error)
-            continue
-        if candidate is not None:
-            candidates[name] = candidate
-    return candidates, unusable
-
-
-def _candidate(memory: Memory, workspace: str) -> Candidate | None:
-    found = unread(memory.runtime.database, memory.runtime.settings.sessions, workspace)
+def _candidate(memory: Memory, database: Database, workspace: str, known: Collection[str]) -> Candidate | None:
+    if workspace not in known:
+        return Candidate("new")
+    found = unread(database, memory.runtime.settings.sessions, workspace)
     if found.changed or found.gone:
         return Candidate(f"{found.changed} changed, {found.gone} gone")
     if found.unreadable:

@@ -13,12 +13,13 @@ from dagster import (
 
 from assets.checks import PROPAGATION_COMPLETE, propagation_outcome
 from assets.common import WORKSPACES
-from assets.outcomes import Outcome, of_each_workspace, workspace_names
+from assets.outcomes import Outcome
 from memory_pipeline.propagation.backlog import backlog
 from memory_pipeline.resources import Memory
-from memory_pipeline.scheduling import Candidate, Report, decide, explain, in_turn, report_due
+from memory_pipeline.scheduling import Candidate, Report, decide, report_due
 from sensors import runs
 from sensors.jobs import reproject, request
+from sensors.looks import known_workspaces, look_at_each, why_none
 
 
 @sensor(job=reproject, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
@@ -28,9 +29,10 @@ def reprojection_sensor(context: SensorEvaluationContext, memory: Memory) -> Sen
     It keeps no cursor, and reports `propagation_complete` without a run: when it changes, and every ten minutes.
     """
     now = datetime.now(UTC)
-    names = workspace_names(memory)
-    found, broken = of_each_workspace(in_turn(names), lambda name: backlog(memory.runtime, name))
-    broken |= {name: "no time was left for it" for name in names if name not in found and name not in broken}
+    identity = memory.runtime.identity.hash
+    found, broken = look_at_each(
+        memory, known_workspaces(memory), lambda database, name: backlog(database, identity, name)
+    )
     due = {name: Candidate(f"{state.pending} pending") for name, state in found.items() if state.due}
     busy = runs.in_flight(context.instance)
     decided = decide(due, busy, runs.history(context.instance, due), now)
@@ -39,9 +41,9 @@ def reprojection_sensor(context: SensorEvaluationContext, memory: Memory) -> Sen
     waiting = {name: "waiting for its next try" for name, state in found.items() if state.pending and not state.due}
     return SensorResult(
         run_requests=[request(name) for name in decided.requested],
-        skip_reason=None
-        if decided.requested
-        else explain({**decided.skipped, **waiting, **broken}, idle="nothing is pending"),
+        skip_reason=why_none(
+            context, decided.requested, {**decided.skipped, **waiting, **broken}, idle="nothing is pending"
+        ),
         dynamic_partitions_requests=[WORKSPACES.build_add_request(new)] if new else [],
         asset_events=_report(context.instance, outcome, now, busy=bool(busy)),
     )

@@ -1,12 +1,14 @@
 """What the instance knows of runs by workspace: the ones in flight, and how the last ones ended."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster._core.storage.tags import PRIORITY_TAG
 
 from assets.common import PARTITIONS
 from memory_pipeline.scheduling import PARTITION_TAG, PastRun
+from sensors.jobs import LAST
 
 _UNDER_WAY = [
     DagsterRunStatus.NOT_STARTED,
@@ -15,20 +17,38 @@ _UNDER_WAY = [
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
 ]
+_FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE]  # a run that a person cancelled says nothing
 _PAST = 8  # runs that are looked back on: enough for the longest back-off
+# How far and on how many runs of all workspaces together: one statement answers, however many there are. What runs over
+# and over fills neither before the longest back-off of the others is over.
+_LOOKED_BACK = timedelta(days=1)
+_RECORDS = 1_000
 
 
 def in_flight(instance: DagsterInstance) -> set[str]:
-    """The workspaces that have a run queued or under way. Run monitoring sees to it that none is so for ever."""
+    """The workspaces that have a run queued or under way. Run monitoring sees to it that none is so for ever.
+
+    A run in the queue that gives way to others does not count: the daily audits, queued all at once, would otherwise
+    keep the edits of a workspace waiting until its turn has come.
+    """
     runs = instance.get_runs(filters=RunsFilter(statuses=_UNDER_WAY))
-    return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+    return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags and not _gives_way(run)}
 
 
 def history(
     instance: DagsterInstance, workspaces: Iterable[str], *, ignoring: str | None = None
 ) -> dict[str, list[PastRun]]:
     """The last finished runs of each workspace, latest first; those of one job may be left out."""
-    return {name: _finished(instance, name, ignoring) for name in workspaces}
+    past: dict[str, list[PastRun]] = {name: [] for name in workspaces}
+    since = datetime.now(UTC) - _LOOKED_BACK
+    filters = RunsFilter(tags={PARTITION_TAG: list(past)}, statuses=_FINISHED, updated_after=since)
+    for record in instance.get_run_records(filters=filters, limit=_RECORDS) if past else ():
+        run = record.dagster_run
+        runs = past[run.tags[PARTITION_TAG]]
+        if run.job_name != ignoring and len(runs) < _PAST:
+            ended = datetime.fromtimestamp(record.end_time or record.create_timestamp.timestamp(), UTC)
+            runs.append(PastRun(ended, failed=run.status is DagsterRunStatus.FAILURE))
+    return past
 
 
 def missing_partitions(instance: DagsterInstance, workspaces: Iterable[str]) -> list[str]:
@@ -42,15 +62,6 @@ def other_partitions(instance: DagsterInstance, workspaces: Iterable[str]) -> li
     return sorted(set(instance.get_dynamic_partitions(PARTITIONS)) - set(workspaces))
 
 
-def _finished(instance: DagsterInstance, workspace: str, ignoring: str | None) -> list[PastRun]:
-    statuses = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE]  # a run that a person cancelled says nothing
-    filters = RunsFilter(tags={PARTITION_TAG: workspace}, statuses=statuses)
-    records = instance.get_run_records(filters=filters, limit=2 * _PAST)
-    return [
-        PastRun(
-            ended=datetime.fromtimestamp(record.end_time or record.create_timestamp.timestamp(), UTC),
-            failed=record.dagster_run.status is DagsterRunStatus.FAILURE,
-        )
-        for record in records
-        if record.dagster_run.job_name != ignoring
-    ][:_PAST]
+def _gives_way(run: DagsterRun) -> bool:
+    waiting = run.status in (DagsterRunStatus.NOT_STARTED, DagsterRunStatus.QUEUED)
+    return waiting and run.tags.get(PRIORITY_TAG) == LAST

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from memory_pipeline.cards import Collection
+from memory_pipeline.errors import EmbedderUnavailable
+from memory_pipeline.propagation import project
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from tests.command_line import Run, runner
-from tests.curating import CLINIC, a_runtime, a_workspace, points
+from tests.curating import CLINIC, Gone, a_runtime, a_workspace, points
 
 Json = Callable[..., Any]
 CONCEPT = ("card", "create", "-w", CLINIC, "--family", "concept")
@@ -299,3 +302,20 @@ def test_a_workspace_is_made_once_by_its_first_administrator(done, monkeypatch):
     monkeypatch.setenv("MEMORY_PRINCIPAL", "anna")
     assert done("workspace", "make", "ward") == {"workspace": "ward", "made": False}
     assert done("workspace", "list") == {"workspaces": []}
+
+
+def test_what_is_put_off_is_shown_in_status_listing_and_card_with_reason_attempts_and_next_try(run, done, runtime):
+    a_concept(done)
+    runtime.embedder = Gone(EmbedderUnavailable("the model is away"))
+    for _ in range(2):
+        with pytest.raises(EmbedderUnavailable):
+            project(runtime, CLINIC, [Collection.MEMORY_CARDS], retry_now=True)
+    [listed] = done("card", "list", *IN_CLINIC)["cards"]
+    assert (listed["reason"], listed["attempts"]) == ("the model is away", 2)
+    held_up = f"the model is away (attempts: 2; next try: {listed['next_try'][:19].replace('T', ' ')})"
+    assert f"pending: {held_up}" in run("card", "list", *IN_CLINIC)[1]
+    assert held_up in run("card", "show", "mem-0001", *IN_CLINIC)[1]
+    assert f"pending in {CLINIC}: 1 × {held_up}" in run("status")[1]
+    state = done("status")["workspaces"][CLINIC]
+    assert (state["pending"], state["deferred"], state["reasons"]) == (1, 1, {"the model is away": 1})
+    assert [(each["attempts"], each["next_try"]) for each in state["put_off"]] == [(2, listed["next_try"])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ _ENTER = text(
     "SELECT set_config('memory.workspace', :workspace, true), set_config('TimeZone', 'UTC', true), "
     "EXISTS (SELECT FROM workspace WHERE workspace = :workspace) AS known"
 )
+_PATIENCE = text("SELECT set_config('statement_timeout', :milliseconds, true)")
 _WAIT_FOR_WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('writer of ' || CAST(:workspace AS text), 0))")
 _VERSION_READABLE = text("SELECT has_table_privilege(to_regclass('alembic_version'), 'SELECT')")  # null: no such table
 _CONNECT_TIMEOUT = 10  # seconds
@@ -103,6 +105,16 @@ class Database:
         # The same pool; every statement of a transaction sees the archive as it was at the first one.
         self._snapshots = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._checked = False
+        self._patience: float | None = None
+
+    def within(self, seconds: float) -> Database:
+        """The same archive over the same connections, in which a statement that takes longer is `ArchiveUnavailable`.
+
+        For whoever has to answer in time, whatever others hold locked.
+        """
+        impatient = copy(self)
+        impatient._patience = seconds  # noqa: SLF001  # its own
+        return impatient
 
     @contextmanager
     def transaction(self, workspace: str, *, snapshot: bool = False, writing: bool = False) -> Iterator[Tx]:
@@ -139,6 +151,8 @@ class Database:
     @contextmanager
     def _begun(self, engine: Engine) -> Iterator[Connection]:
         with translated(), engine.begin() as connection:
+            if self._patience is not None:
+                connection.execute(_PATIENCE, {"milliseconds": str(round(self._patience * 1_000))})
             if not self._checked:
                 check_schema(connection)
                 _check_role(connection)

@@ -80,7 +80,11 @@ class ListRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListedCard:
-    """A card as a row of a list; `title` is the beginning of its subject or question."""
+    """A card as a row of a list.
+
+    `title` is the beginning of its subject or question; `reason`, `attempts` and `next_try` of one that is pending are
+    those of `PointState`.
+    """
 
     card_id: str
     family: Family
@@ -95,6 +99,9 @@ class ListedCard:
     updated_at: datetime
     updated_by: str
     state: State
+    reason: str | None
+    attempts: int
+    next_try: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

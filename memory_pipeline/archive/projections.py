@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection as Items
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_pipeline.archive import cards
 from memory_pipeline.archive.queries import load
@@ -79,6 +79,29 @@ class CollectionState:
     certified: int
     pending: int
     oldest_pending: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingReason:
+    """Why some points of a workspace are still pending, or pending again.
+
+    Attributes:
+        reason: what the last attempt failed with, or what the audit found.
+        points: how many are pending for it.
+        deferred: how many of them an attempt has failed for, and that are put off since.
+        attempts: how many failed for the one that was tried most often.
+        next_try: when the first of them is tried again; None when all that were put off may be tried now.
+    """
+
+    reason: str
+    points: int
+    deferred: int
+    attempts: int
+    next_try: datetime | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The reason as JSON-ready values."""
+        return {**asdict(self), "next_try": self.next_try.isoformat() if self.next_try else None}
 
 
 def pending(
@@ -171,7 +194,12 @@ def states(tx: Tx, identity: str) -> list[CollectionState]:
 
 def reasons(tx: Tx, identity: str) -> dict[str, int]:
     """Why items are still pending after an attempt, with how many are."""
-    return {row["reason"]: row["items"] for row in tx.rows(_SQL["reasons"], identity=identity)}
+    return {each.reason: each.points for each in pending_reasons(tx, identity)}
+
+
+def pending_reasons(tx: Tx, identity: str) -> list[PendingReason]:
+    """Why items are still pending, with their attempts and the next one; what most are pending for first."""
+    return [PendingReason(**row) for row in tx.rows(_SQL["reasons"], identity=identity)]
 
 
 def _change(

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from memory_pipeline.archive import identities, workspaces
+from memory_pipeline.archive.latency import latency
+from memory_pipeline.archive.projections import PendingReason, pending_reasons
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import Family
 
@@ -33,6 +35,12 @@ class WorkspaceStatus:
         effective: decisions that nothing took away.
         promoted: clarifications that stand behind a card's text.
         cards_with_several_sources: cards that more than one decision confirms.
+        propagation_p50_seconds: from when a point's content was wanted to when the index was certified to hold it,
+            which half of the points certified last took at most (see `latency`); None where none is certified.
+        propagation_p95_seconds: what 19 of 20 took at most.
+        deferred: pending points that an attempt has failed for.
+        reasons: why points are pending, as far as an attempt or the audit has said it, with how many are.
+        put_off: the same reasons with attempts and next tries.
         changing: while the embeddings change, the same two numbers for the collections that are filled beside those;
             else None.
     """
@@ -50,11 +58,16 @@ class WorkspaceStatus:
     effective: int
     promoted: int
     cards_with_several_sources: int
+    propagation_p50_seconds: float | None
+    propagation_p95_seconds: float | None
+    deferred: int
+    reasons: dict[str, int]
+    put_off: tuple[PendingReason, ...]
     changing: dict[str, int] | None
 
     def as_json(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
-        return asdict(self)
+        return {**asdict(self), "put_off": [each.as_json() for each in self.put_off]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +82,12 @@ class StoredFault:
 
 def workspace_status(tx: Tx, configured: str) -> WorkspaceStatus:
     """The state of the transaction's workspace; `configured` is the hash of the settings' embedding identity."""
-    points, *beside = [tx.row(_SQL["points"], identity=each) for each in identities.current(tx, configured)]
+    current = serving, *_ = identities.current(tx, configured)
+    points, *beside = [tx.row(_SQL["points"], identity=each) for each in current]
     sources = {name: int(number) for name, number in tx.row(_SQL["sources"]).items()}
-    return WorkspaceStatus(
-        cards=card_counts(tx),
-        **ledger_counts(tx),
-        **sources,
-        **points,
-        changing=next(({name: each[name] for name in ("certified", "pending")} for each in beside), None),
-    )
+    counted: dict[str, Any] = {**ledger_counts(tx), **sources, **points, **_propagation(tx, serving)}
+    changing = next(({name: each[name] for name in ("certified", "pending")} for each in beside), None)
+    return WorkspaceStatus(cards=card_counts(tx), **counted, changing=changing)
 
 
 def status(database: Database, configured: str) -> dict[str, WorkspaceStatus]:
@@ -87,6 +97,18 @@ def status(database: Database, configured: str) -> dict[str, WorkspaceStatus]:
         with database.transaction(name) as tx:
             found[name] = workspace_status(tx, configured)
     return found
+
+
+def _propagation(tx: Tx, identity: str) -> dict[str, Any]:
+    """The fields that say how long propagation takes, and what holds it up."""
+    took, reasons = latency(tx, identity), pending_reasons(tx, identity)
+    return {
+        "propagation_p50_seconds": took.p50,
+        "propagation_p95_seconds": took.p95,
+        "deferred": sum(each.deferred for each in reasons),
+        "reasons": {each.reason: each.points for each in reasons},
+        "put_off": tuple(reasons),
+    }
 
 
 def card_counts(tx: Tx) -> dict[str, int]:

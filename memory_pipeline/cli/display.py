@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from memory_pipeline.cards import Dependency
-from memory_pipeline.console import escape, show_table
+from memory_pipeline.console import escape, put_off, show_table
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.grants import Grant
     from memory_pipeline.archive.incomplete import Incomplete
-    from memory_pipeline.archive.listing import CardDetail, Page, PointState
+    from memory_pipeline.archive.listing import CardDetail, ListedCard, Page, PointState
     from memory_pipeline.archive.workspaces import Holdings
     from memory_pipeline.curation import Outcome
     from memory_pipeline.propagation import ProjectionReport
@@ -36,7 +36,7 @@ def print_outcome(outcome: Outcome) -> None:
 def print_page(page: Page) -> None:
     """A page of cards, and how many there are in all."""
     rows = [
-        (c.card_id, c.family, c.version, c.title, c.sources, c.origin, c.state, _moment(c.updated_at), c.updated_by)
+        (c.card_id, c.family, c.version, c.title, c.sources, c.origin, _listed(c), _moment(c.updated_at), c.updated_by)
         for c in page.cards
     ]
     head = ("card", "family", "version", "title", "sources", "origin", "state", "updated", "by")
@@ -122,7 +122,15 @@ def _object(dependency: Dependency) -> str:
 def _state(point: PointState) -> str:
     if point.state == "recallable":
         return "follows" + (" (the model read only the beginning of a text)" if point.truncated else "")
-    return f"pending since {_moment(point.wanted_at)}: {point.reason or 'not tried yet'}"
+    return f"pending since {_moment(point.wanted_at)}: {_held_up(point)}"
+
+
+def _listed(card: ListedCard) -> str:
+    return card.state if card.state == "recallable" else f"pending: {_held_up(card)}"
+
+
+def _held_up(point: PointState | ListedCard) -> str:
+    return f"{point.reason or 'not tried yet'}{put_off(point.attempts, point.next_try)}"
 
 
 def _moment(moment: datetime | None) -> str:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from memory_pipeline.runtime import Runtime
+    from memory_pipeline.archive.database import Database
+    from memory_pipeline.archive.projections import PendingReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,14 @@ class Backlog:
         due: whether some of them can be tried now; the others wait for their next try.
         oldest: since when the longest waiting one is pending.
         reasons: why attempts failed, with how many points each.
+        put_off: the same reasons with attempts and next tries.
     """
 
     pending: int = 0
     due: bool = False
     oldest: datetime | None = None
     reasons: Mapping[str, int] = field(default_factory=dict)
+    put_off: tuple[PendingReason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,10 @@ class Completeness:
     lag_seconds: float
 
 
-def backlog(runtime: Runtime, workspace: str) -> Backlog:
+def backlog(database: Database, configured: str, workspace: str) -> Backlog:
     """The pending work of a workspace, in one transaction that changes nothing.
+
+    `configured` is the hash of the settings' embedding identity.
 
     While the embeddings change, the collections that recall uses and those that are filled beside them both count; the
     latter from the moment on that the settings name them.
@@ -60,15 +65,20 @@ def backlog(runtime: Runtime, workspace: str) -> Backlog:
     Raises:
         UnknownWorkspace, ArchiveUnavailable.
     """
-    with runtime.database.transaction(workspace) as tx:
-        current = identities.current(tx, runtime.identity.hash)
+    with database.transaction(workspace) as tx:
+        current = identities.current(tx, configured)
         waiting = [projections.waiting(tx, identity) for identity in current]
-        reasons = [projections.reasons(tx, i) for i, found in zip(current, waiting, strict=True) if found.pending]
+        behind = [identity for identity, found in zip(current, waiting, strict=True) if found.pending]
+        put_off = [each for identity in behind for each in projections.pending_reasons(tx, identity)]
+    reasons: Counter[str] = Counter()
+    for each in put_off:
+        reasons[each.reason] += each.points
     return Backlog(
         pending=sum(found.pending for found in waiting),
         due=any(found.due for found in waiting),
         oldest=min((found.oldest for found in waiting if found.oldest), default=None),
-        reasons=sum(map(Counter, reasons), Counter()),
+        reasons=reasons,
+        put_off=tuple(put_off),
     )
 
 

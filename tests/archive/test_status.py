@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
+
 import pytest
 
+from memory_pipeline.archive import projections
 from memory_pipeline.archive.status import StoredFault, fault_counts, faults, status, workspace_status
+from memory_pipeline.cards import Collection
 from tests.archives import Archive
 from tests.builders import WORKSPACE, approved, clarified, declined, promoted, retracted
 
@@ -53,6 +58,34 @@ def test_projections_of_another_identity_do_not_count(archive, owner):
     archive.change("UPDATE projection SET pending = true WHERE identity = 'another' AND item_id LIKE 'sq%'")
     assert (counted(archive)["certified"], counted(archive)["pending"]) == (3, 0)
     assert (counted(archive, "another")["certified"], counted(archive, "another")["pending"]) == (2, 1)
+
+
+def test_how_long_propagation_took_is_known_once_something_is_certified(archive):
+    archive.given()
+    found = counted(archive)
+    assert (found["propagation_p50_seconds"], found["propagation_p95_seconds"]) == (None, None)
+    archive.certify_all()
+    archive.change("UPDATE projection SET certified_at = wanted_at + interval '90 seconds'")
+    found = counted(archive)
+    assert found["propagation_p50_seconds"] == found["propagation_p95_seconds"] == pytest.approx(90)
+
+
+def test_what_is_put_off_is_counted_by_reason_with_attempts_and_next_try(archive):
+    archive.given()
+    assert (counted(archive)["deferred"], counted(archive)["reasons"], counted(archive)["put_off"]) == (0, {}, [])
+    with archive.database.transaction(WORKSPACE) as tx:
+        for _ in range(2):
+            projections.defer(tx, archive.identity, Collection.MEMORY_CARDS, ["mem-0001"], "away")
+        sq = archive.column("SELECT item_id FROM projection WHERE collection = 'solved_questions'")
+        projections.distrust(tx, archive.identity, Collection.SOLVED_QUESTIONS, sq, "missing")
+    found = counted(archive)
+    assert (found["pending"], found["deferred"], found["reasons"]) == (3, 1, {"away": 1, "missing": 1})
+    assert json.loads(json.dumps(found)) == found
+    away, missing = found["put_off"]
+    assert (away["reason"], away["points"], away["deferred"], away["attempts"]) == ("away", 1, 1, 2)
+    [next_try] = archive.column("SELECT next_try FROM projection WHERE item_id = 'mem-0001'")
+    assert datetime.fromisoformat(away["next_try"]) == next_try
+    assert (missing["deferred"], missing["attempts"], missing["next_try"]) == (0, 0, None)
 
 
 def test_every_workspace_is_counted_apart(runtime):

@@ -57,8 +57,9 @@ class Evaluation:
     """What a tick asks for."""
 
     def __init__(self, data) -> None:
-        self.requested = [request.partition_key for request in data.run_requests or []]
-        self.run_keys = [request.run_key for request in data.run_requests or []]
+        self.requests = list(data.run_requests or [])
+        self.requested = [request.partition_key for request in self.requests]
+        self.run_keys = [request.run_key for request in self.requests]
         self.skipped = data.skip_message
         partitions = data.dynamic_partitions_requests or []
         added = [request for request in partitions if isinstance(request, AddDynamicPartitionsRequest)]

@@ -56,6 +56,13 @@ def test_the_whole_graph_is_materialized_for_two_workspaces_and_a_second_time_ch
     assert (found["clinic"].certified, found["ward"].certified) == (3, 2)
     assert metadata(first["clinic"], "session_ledgers")["new_decisions"] == 3
     assert metadata(first["clinic"], "memory_index")["written"] == 2
+    for asset in ("memory_index", "solved_question_index"):
+        found_of = metadata(first["clinic"], asset)
+        assert found_of["lag_seconds"] == 0
+        assert 0 < found_of["propagation_p50_seconds"] <= found_of["propagation_p95_seconds"]
+    assert "propagation_p50_seconds" not in metadata(
+        first["ward"], "solved_question_index"
+    )  # nothing is certified there
     assert "| memory_cards" in metadata(first["clinic"], "memory_index")["table"]
 
     second = pipeline.run("refresh", "clinic")

@@ -15,8 +15,11 @@ from memory_pipeline.definitions import defs
 from memory_pipeline.errors import IndexUnavailable
 from memory_pipeline.propagation import project
 from memory_pipeline.resources import Memory
+from sensors import runs
+from tests.archives import connected
 from tests.builders import clarified, promoted
 from tests.dagster.conftest import Pipeline
+from tests.statements import counting
 
 
 def past_run(pipeline: Pipeline, workspace: str, status: DagsterRunStatus, job: str = "refresh") -> None:
@@ -179,11 +182,14 @@ def test_work_that_waits_for_its_next_try_makes_no_run(pipeline: Pipeline, monke
 
     found = pipeline.evaluate("reprojection_sensor")
     assert (found.requested, found.skipped) == ([], "clinic: waiting for its next try")
+    [why] = found.reports[0].metadata["put_off"].value
+    assert (why["workspace"], why["reason"], why["points"], why["attempts"]) == ("clinic", "the index is away", 3, 1)
+    assert datetime.fromisoformat(why["next_try"]) > datetime.now(UTC) - timedelta(minutes=1)
 
 
 def test_what_a_look_has_no_time_for_is_said_and_comes_with_another(pipeline: Pipeline, monkeypatch):
     ingested(pipeline, "clinic", "ward")
-    monkeypatch.setattr("sensors.reprojection.in_turn", lambda names: names[:1])
+    monkeypatch.setattr("sensors.looks.in_turn", lambda names: names[:1])
     found = pipeline.evaluate("reprojection_sensor")
     assert found.requested == ["clinic"]
     assert not found.reports[0].passed
@@ -246,3 +252,74 @@ def test_the_daily_audit_asks_for_a_run_of_every_workspace(pipeline: Pipeline):
         ("ward", "ward 2026-01-05"),
     ]
     assert set(pipeline.instance.get_dynamic_partitions("workspace")) == {"clinic", "ward"}
+
+
+# ── In time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SENSORS = ("ledger_sensor", "edit_sensor", "reprojection_sensor")
+
+
+@pytest.mark.parametrize(
+    ("sensor", "table"),
+    [("ledger_sensor", "session_reading"), ("edit_sensor", "admin_edit"), ("reprojection_sensor", "projection")],
+)
+def test_a_look_does_not_wait_for_a_lock_and_says_what_it_could_not_see(pipeline: Pipeline, monkeypatch, sensor, table):
+    ingested(pipeline, "clinic")
+    monkeypatch.setattr("sensors.looks.STATEMENT_SECONDS", 0.2)
+    with connected(pipeline.runtime.settings.owner_url) as owner, owner.transaction():
+        owner.execute("SET LOCAL idle_in_transaction_session_timeout = '20s'")  # whoever waits, does not for ever
+        owner.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        found = pipeline.evaluate(sensor)
+    assert found.requested == []
+    assert found.skipped.startswith("clinic: PostgreSQL stopped the work")
+
+
+@pytest.mark.parametrize("sensor", SENSORS)
+def test_every_sensor_says_what_it_had_no_time_for(pipeline: Pipeline, monkeypatch, sensor):
+    ingested(pipeline, "clinic")
+    monkeypatch.setattr("sensors.looks.in_turn", lambda names: [])
+    assert pipeline.evaluate(sensor).skipped == "clinic: no time was left for it"
+
+
+def test_the_history_of_many_workspaces_takes_no_more_statements_than_of_one(pipeline: Pipeline):
+    names = [f"w{n:02d}" for n in range(12)]
+    for name in names:
+        past_run(pipeline, name, DagsterRunStatus.FAILURE)
+    with counting() as of_one:
+        runs.history(pipeline.instance, names[:1])
+    with counting() as of_all:
+        found = runs.history(pipeline.instance, names)
+    assert [[run.failed for run in found[name]] for name in names] == [[True]] * 12
+    assert len(of_all.dagster) == len(of_one.dagster)
+
+
+def test_a_workspace_with_many_runs_hides_no_other_ones_failures(pipeline: Pipeline):
+    for status in (DagsterRunStatus.SUCCESS, *[DagsterRunStatus.FAILURE] * 3):
+        past_run(pipeline, "failing", status)
+    for _ in range(40):
+        past_run(pipeline, "busy", DagsterRunStatus.SUCCESS)
+    found = runs.history(pipeline.instance, ["failing", "busy", "new"])
+    assert [run.failed for run in found["failing"]] == [True, True, True, False]
+    assert (len(found["busy"]), found["new"]) == (8, [])
+
+
+def test_an_audit_that_waits_in_the_queue_keeps_no_edit_waiting(pipeline: Pipeline):
+    ingested(pipeline, "clinic", "ward")
+    tags = defs.resolve_job_def("audit").run_tags
+    for name, status in (("clinic", DagsterRunStatus.NOT_STARTED), ("ward", DagsterRunStatus.STARTED)):
+        partition = {"dagster/partition": name}
+        create_run_for_test(pipeline.instance, job_name="audit", status=status, tags={**tags, **partition})
+    assert pipeline.evaluate("reprojection_sensor").requested == ["clinic"]
+    past_run(pipeline, "clinic", DagsterRunStatus.NOT_STARTED, job="reproject")
+    assert pipeline.evaluate("reprojection_sensor").requested == []
+
+
+def test_a_tick_asks_neither_the_index_nor_the_model(pipeline: Pipeline, monkeypatch):
+    ingested(pipeline, "clinic")
+
+    def opened(*_: object) -> None:
+        raise AssertionError("opened by a tick")
+
+    monkeypatch.setattr("memory_pipeline.runtime.open_index", opened)
+    monkeypatch.setattr("memory_pipeline.runtime.open_embedder", opened)
+    assert [pipeline.evaluate(sensor).requested for sensor in SENSORS] == [[], [], ["clinic"]]

@@ -13,6 +13,10 @@ from memory_pipeline.propagation.backlog import Backlog, backlog, completeness
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
+def look(world, workspace: str) -> Backlog:
+    return backlog(world.runtime.database, world.runtime.identity.hash, workspace)
+
+
 def behind(pending: int, *, minutes: float, **reasons: int) -> Backlog:
     return Backlog(pending, due=True, oldest=NOW - timedelta(minutes=minutes), reasons=reasons)
 
@@ -20,12 +24,12 @@ def behind(pending: int, *, minutes: float, **reasons: int) -> Backlog:
 def test_what_the_archive_wants_and_the_index_has_not_is_due(world):
     world.sessions("clinic", 2)
     world.ingest("clinic")
-    found = backlog(world.runtime, "clinic")
+    found = look(world, "clinic")
     assert (found.pending, found.due, found.reasons) == (4, True, {})
     assert found.oldest is not None
 
     project(world.runtime, "clinic")
-    assert backlog(world.runtime, "clinic") == Backlog()
+    assert look(world, "clinic") == Backlog()
 
 
 def test_what_waits_for_its_next_try_is_pending_but_not_due(world):
@@ -38,7 +42,7 @@ def test_what_waits_for_its_next_try_is_pending_but_not_due(world):
     for _ in range(2):  # each stops at the first collection that cannot be written
         with pytest.raises(EmbedderUnavailable):
             project(world.runtime, "clinic")
-    found = backlog(world.runtime, "clinic")
+    found = look(world, "clinic")
     assert (found.pending, found.due) == (2, False)
     assert found.reasons == {"the model is away": 2}
 
@@ -49,7 +53,7 @@ def test_after_a_change_of_the_model_everything_is_due_and_looking_registers_not
     project(world.runtime, "clinic")
     world.runtime.identity = replace(world.runtime.identity, revision="another")
     for _ in range(2):
-        found = backlog(world.runtime, "clinic")
+        found = look(world, "clinic")
         assert (found.pending, found.due, found.reasons) == (4, True, {})
     with world.runtime.database.transaction("clinic") as tx:
         assert world.runtime.identity.hash not in [each.identity for each in identities.registered(tx)]
@@ -58,12 +62,12 @@ def test_after_a_change_of_the_model_everything_is_due_and_looking_registers_not
 
 def test_a_workspace_without_cards_has_no_backlog(world):
     workspaces.make(world.runtime.database, "empty", language="italian", principal="tester")
-    assert backlog(world.runtime, "empty") == Backlog()
+    assert look(world, "empty") == Backlog()
 
 
 def test_an_unknown_workspace_is_an_error(world):
     with pytest.raises(UnknownWorkspace):
-        backlog(world.runtime, "nowhere")
+        look(world, "nowhere")
 
 
 def test_nothing_pending_is_complete():

@@ -101,11 +101,11 @@ class Troubled(Editor):
 
     def checked(self, at: datetime) -> Completeness:
         """What the check of the propagation says at a moment."""
-        return completeness({self.workspace: backlog(self.runtime, self.workspace)}, target=TARGET, now=at)
+        return completeness({self.workspace: backlog(self.database, self.identity, self.workspace)}, target=TARGET, now=at)
 
     def checked_too_late(self) -> Completeness:
         """What it says as soon as the oldest work is pending for longer than the target."""
-        oldest = backlog(self.runtime, self.workspace).oldest
+        oldest = backlog(self.database, self.identity, self.workspace).oldest
         return self.checked(oldest + timedelta(seconds=TARGET + 1))
 
     def distrust_all(self) -> None:

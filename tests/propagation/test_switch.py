@@ -106,7 +106,7 @@ def test_recall_goes_on_with_the_live_collections_and_their_model(models: Models
     assert models.new.embedded == 0
     state = status(models.after.database, models.after.identity.hash)[CLINIC]
     assert (state.certified, state.pending, state.changing) == (3, 0, {"certified": 0, "pending": 3})
-    found = backlog(models.after, CLINIC)
+    found = backlog(models.after.database, models.after.identity.hash, CLINIC)
     assert (found.pending, found.due) == (3, True)
 
 

@@ -68,8 +68,9 @@ WHERE workspace = :workspace AND identity = :identity
 GROUP BY collection
 
 -- name: reasons
-SELECT reason, count(*) AS items
+SELECT reason, count(*) AS points, count(*) FILTER (WHERE attempts > 0) AS deferred, max(attempts) AS attempts,
+    min(next_try) AS next_try
 FROM projection
 WHERE workspace = :workspace AND identity = :identity AND pending AND reason IS NOT NULL
 GROUP BY reason
-ORDER BY items DESC, reason
+ORDER BY points DESC, reason

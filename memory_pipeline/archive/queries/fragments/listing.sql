@@ -16,12 +16,8 @@ WITH found AS MATERIALIZED (
 )
 SELECT counted.total, c.card_id, c.family, c.version, left(c.subject || c.question, 500) AS title, c.origin, c.edited,
     c.flags, c.created_at, c.updated_at, c.updated_by, s.sources, s.sessions,
-    CASE WHEN (
-        SELECT NOT t.pending
-        FROM projection t
-        WHERE t.workspace = c.workspace AND t.identity = :identity AND t.collection = collection_of(c.family)
-            AND t.item_id = c.card_id
-    ) THEN 'recallable' ELSE 'pending' END AS state
+    CASE WHEN NOT t.pending THEN 'recallable' ELSE 'pending' END AS state, t.reason, coalesce(t.attempts, 0) AS attempts,
+    t.next_try
 FROM (SELECT count(*) AS total FROM found) counted
 LEFT JOIN page f ON true
 LEFT JOIN card c ON c.workspace = :workspace AND c.card_id = f.card_id
@@ -30,6 +26,13 @@ CROSS JOIN LATERAL (
     FROM card_source n
     WHERE n.workspace = c.workspace AND n.card_id = c.card_id
 ) s
+LEFT JOIN LATERAL (
+    SELECT p.pending, p.reason, p.attempts, p.next_try
+    FROM projection p
+    WHERE p.workspace = c.workspace AND p.identity = :identity AND p.collection = collection_of(c.family)
+        AND p.item_id = c.card_id
+    OFFSET 0  -- keeps it a subquery
+) t ON true
 ORDER BY {order}
 
 -- name: with_words
