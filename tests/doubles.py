@@ -26,13 +26,10 @@ class HashEmbedder:
         self.salt = salt
         self.embedded = 0
         self.away = False
-        self.refused = frozenset()
 
     def embed(self, texts: Sequence[str], role: Role) -> Vectors:
         if self.away:
             raise EmbedderUnavailable("the model is away")
-        if refused := self.refused.intersection(texts):
-            raise ValueError(f"cannot embed {sorted(refused)}")
         self.embedded += len(texts)
         vectors = [self._vector(text) for text in texts]
         return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
@@ -84,8 +81,8 @@ class WatchedIndex:
 class FaultyEmbedder(HashEmbedder):
     """Refuses some texts, has something to do before it embeds, and counts how often each text was embedded."""
 
-    def __init__(self, dimension: int = 384) -> None:
-        super().__init__(dimension)
+    def __init__(self, dimension: int = 384, *, salt: str = "") -> None:
+        super().__init__(dimension, salt=salt)
         self.before_embed = lambda: None
         self.refused: dict[str, Exception] = {}
         """Part of a text → what is raised for whatever texts it is among."""

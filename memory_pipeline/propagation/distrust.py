@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import audits
+from memory_pipeline.archive import audits, projections
 from memory_pipeline.cards import Collection
 
 if TYPE_CHECKING:
@@ -28,4 +28,6 @@ def start_over(runtime: Runtime, into: Target, reason: str) -> None:
     """Make all of a collection pending and drop it, damaged or not; for somebody who is `alone` with it."""
     # In this order, so that whoever is killed in between leaves nothing that is taken for complete.
     distrust_collection(runtime, into, reason)
+    with runtime.database.transaction(into.workspace) as tx:  # what failed in it before has another collection now
+        projections.hasten(tx, into.identity, Collection(into.collection))
     runtime.index.drop(into)

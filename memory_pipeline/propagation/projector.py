@@ -6,8 +6,9 @@ another. Whatever is interrupted in between stays pending and is done again by t
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 # Items; what is lost when a run is killed is at most the certification of these. Vectors are kept and progress is told
 # more often. Smaller batches would do that too, but an embedded shard takes as long to write 16 points as 256.
 _BATCH = 256
+Unavailable = EmbedderUnavailable | IndexIncompatible | IndexUnavailable
+UNAVAILABLE = (EmbedderUnavailable, IndexIncompatible, IndexUnavailable)
+"""What index and model raise when they cannot do what they were asked for, for whatever reason."""
 
 
 @dataclass(slots=True)
@@ -99,24 +103,26 @@ def project(
 
     Raises:
         UnknownWorkspace, ArchiveUnavailable.
-        IndexUnavailable, IndexIncompatible, EmbedderUnavailable: everything unfinished stays pending, what was being
-            worked on with the reason.
+        IndexUnavailable, IndexIncompatible, EmbedderUnavailable: some collection could not be worked on; everything
+            unfinished stays pending, what was tried with the reason.
     """
-    wanted, done, failed = list(collections), ProjectionReport(), None
+    wanted, done = list(collections), ProjectionReport()
+    failed: list[tuple[EmbeddingIdentity, MemoryPipelineError]] = []
     for identity in current_identities(runtime, workspace):
         run = _Run(runtime, workspace, identity, progress=progress, items=items, wait=wait)
-        try:
-            run.prepare(wanted, retry_now=retry_now)
-            for collection in wanted:
+        run.prepare(wanted, retry_now=retry_now)
+        for collection in wanted:
+            try:
                 run.collection(collection)
-        except (EmbedderUnavailable, IndexIncompatible) as error:
-            if identity == runtime.identity:
-                raise
-            failed = error  # whose successor is filled all the same
+            except UNAVAILABLE as error:  # which keeps no other collection from what can be done for it
+                failed.append((identity, error))
         run.report.pending = run.count_pending(wanted)
         done += run.report
-    if not make_live(runtime, workspace) and failed is not None:
-        raise failed
+    with suppress(IndexUnavailable) if failed else nullcontext():
+        if make_live(runtime, workspace):  # what it has left behind does not matter any more
+            failed = [(identity, error) for identity, error in failed if identity == runtime.identity]
+    if failed:
+        raise failed[0][1]
     return done
 
 
@@ -176,7 +182,8 @@ class _Run:
                 self.report.busy = True
                 return
             while items := self._next(collection):
-                self._batch(collection, items)
+                if (error := self._batch(collection, items)) is not None:
+                    raise error
                 self._tell()
 
     def _target(self, collection: Collection) -> Target:
@@ -191,37 +198,73 @@ class _Run:
         with self._runtime.database.transaction(self._workspace) as tx:
             return projections.pending(tx, self._identity, collection, _BATCH, items=self._items)
 
-    def _batch(self, collection: Collection, items: Sequence[Wanted]) -> None:
-        ids = [item.item_id for item in items]
+    def _batch(self, collection: Collection, items: Sequence[Wanted]) -> Unavailable | None:
+        """Write and remove the points of some items, and put off those for which that fails.
+
+        Returns:
+            why none of them could be worked on, if that is so: then index or model is away, as far as these tell.
+        """
         try:
             self._write(collection, [item for item in items if item.fingerprint is not None])
             self._remove(collection, [item.item_id for item in items if item.fingerprint is None])
-        except (EmbedderUnavailable, IndexIncompatible, IndexUnavailable) as error:
-            if not self._mended(collection, error):
-                self._defer(collection, ids, str(error))
-                raise
+        except UNAVAILABLE as error:
+            if self._made_usable(collection, error):
+                return None  # all of it is pending now, and comes again
+            return self._isolated(collection, items, error)
         except MemoryPipelineError:
             raise
         except Exception as error:  # noqa: BLE001  # nobody foresaw it, so it says nothing about the other items
             if len(items) == 1:
-                self._defer(collection, ids, f"{type(error).__name__}: {error}")
+                self._defer(collection, items, f"{type(error).__name__}: {error}")
             else:
                 self._halves(collection, items)
+        return None
 
-    def _mended(self, collection: Collection, error: MemoryPipelineError) -> bool:
-        """Start over with a damaged collection; once, since what is damaged again at once is so for another reason."""
+    def _isolated(self, collection: Collection, items: Sequence[Wanted], error: Unavailable) -> Unavailable | None:
+        """Tell an outage, which is everybody's, from items that index or model refuse, which hold up nobody else.
+
+        Two items are tried alone: if one of them goes through, only some of the others can be to blame. They are drawn
+        by lot, so that no two refused ones stand for the same outage for ever.
+        """
+        if len(items) == 1:
+            self._defer(collection, items, str(error))
+            return error
+        tried = random.sample(items, 2)
+        errors = [self._batch(collection, [item]) for item in tried]
+        if all(errors):
+            if self._started_over(collection, error):
+                return None
+            self._defer(collection, [item for item in items if item not in tried], str(error))
+            return error
+        self._halves(collection, [item for item in items if item not in tried])
+        return None
+
+    def _halves(self, collection: Collection, items: Sequence[Wanted]) -> None:
+        """Find the items that an error comes from, so that the others of their batch are done all the same."""
+        middle = len(items) // 2
+        for half in filter(None, (items[:middle], items[middle:])):
+            self._batch(collection, half)
+
+    def _made_usable(self, collection: Collection, error: Unavailable) -> bool:
+        """Start over with a collection of which reading shows, too, that it is damaged; whether that was done."""
+        if not isinstance(error, CollectionDamaged):
+            return False
+        try:
+            self._runtime.index.check(self._target(collection))
+            for _ in self._runtime.index.scan(self._target(collection)):
+                pass
+        except UNAVAILABLE as read:
+            return isinstance(read, CollectionDamaged) and self._started_over(collection, error)
+        return False
+
+    def _started_over(self, collection: Collection, error: Unavailable) -> bool:
+        """Make a damaged collection anew; once, since what is damaged again at once is so for another reason."""
         if not isinstance(error, CollectionDamaged) or collection in self._made_anew:
             return False
         start_over(self._runtime, self._target(collection), str(error))
         self._made_anew.add(collection)
         self._ensured.discard(collection)
         return True
-
-    def _halves(self, collection: Collection, items: Sequence[Wanted]) -> None:
-        """Find the items that an error comes from, so that the others of their batch are done all the same."""
-        middle = len(items) // 2
-        self._batch(collection, items[:middle])
-        self._batch(collection, items[middle:])
 
     def _write(self, collection: Collection, items: Sequence[Wanted]) -> None:
         if not items:
@@ -241,7 +284,7 @@ class _Run:
         written = [item for item, point in zip(items, points, strict=True) if point.id in held]
         truncated = {i for i, ts in texts.items() if any(known[text_key(t)].truncated for t in ts)}
         self._certify(collection, written, truncated)
-        self._defer_refused(collection, [item.item_id for item in items if item not in written])
+        self._defer_refused(collection, [item for item in items if item not in written])
 
     def _ensure(self, collection: Collection, into: Target) -> None:
         if collection not in self._ensured:
@@ -264,13 +307,15 @@ class _Run:
         self.report.removed += removed
         self.report.overtaken += len(items) - removed
 
-    def _defer_refused(self, collection: Collection, items: Sequence[str]) -> None:
+    def _defer_refused(self, collection: Collection, items: Sequence[Wanted]) -> None:
         """A point that the version guard left alone is newer than the archive, which the audit finds and mends."""
-        self._defer(collection, items, "the index holds a newer version of this point: audit and repair it")
+        reason = "the index did not take this point, or holds a newer version of it: audit and repair it"
+        self._defer(collection, items, reason)
 
-    def _defer(self, collection: Collection, items: Sequence[str], reason: str) -> None:
+    def _defer(self, collection: Collection, items: Sequence[Wanted], reason: str) -> None:
+        ids = [item.item_id for item in items]
         with self._runtime.database.transaction(self._workspace) as tx:
-            self.report.deferred += projections.defer(tx, self._identity, collection, items, reason)
+            self.report.deferred += projections.defer(tx, self._identity, collection, ids, reason)
 
     def _point(
         self, into: Target, item: Wanted, texts: Sequence[PointText], known: Mapping[TextKey, KnownVector]

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from memory_pipeline.archive import cards, projections
-from memory_pipeline.cards import Collection
+from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.index import CollectionDamaged
 from memory_pipeline.index.edge_files import ShardFiles
 from memory_pipeline.index.validation import trials
@@ -161,17 +161,25 @@ def test_a_projection_that_meets_a_damaged_shard_makes_it_anew(filled, damage):
     assert_whole(filled)
 
 
-def test_a_shard_that_stays_damaged_is_given_up_with_the_reason(filled, monkeypatch):
-    edit(filled)
+@pytest.mark.parametrize(("edited", "given_up"), [(1, 1), (3, 3)])
+def test_a_shard_that_can_be_read_is_made_anew_once_if_nothing_can_be_written_and_then_given_up(
+    filled, monkeypatch, edited, given_up
+):
+    changed = {f"mem-000{n}": CardContent(Family.CONCEPT, subject=f"s {n}", detail="new") for n in range(1, edited + 1)}
+    with filled.runtime.database.transaction(W) as tx:
+        cards.update(tx, changed, principal="anna")
+    drop, dropped = filled.index.drop, []
 
     def refuse(*_):
         raise CollectionDamaged("the shard is damaged")
 
     monkeypatch.setattr(filled.index, "upsert", refuse)
+    monkeypatch.setattr(filled.index, "drop", lambda into: (dropped.append(into.collection), drop(into)))
     with pytest.raises(CollectionDamaged):
         project(filled.runtime, W, [Collection.MEMORY_CARDS])
     with filled.runtime.database.transaction(W) as tx:
-        assert projections.reasons(tx, filled.runtime.identity.hash) == {"the shard is damaged": 4}
+        assert projections.reasons(tx, filled.runtime.identity.hash) == {"the shard is damaged": given_up}
+    assert len(dropped) == (edited > 1)  # of a single one it cannot be told
     monkeypatch.undo()
     project(filled.runtime, W, retry_now=True)
     assert_whole(filled)

@@ -97,11 +97,13 @@ class Troubled(Editor):
     def left(self) -> dict[str, Incomplete]:
         """Item → what is known of its point that is still pending."""
         with self.database.transaction(self.workspace) as tx:
-            return {each.item_id: each for each in incomplete(tx, self.identity)}
+            return {each.item_id: each for each in incomplete(tx, [self.identity])}
 
     def checked(self, at: datetime) -> Completeness:
         """What the check of the propagation says at a moment."""
-        return completeness({self.workspace: backlog(self.database, self.identity, self.workspace)}, target=TARGET, now=at)
+        return completeness(
+            {self.workspace: backlog(self.database, self.identity, self.workspace)}, target=TARGET, now=at
+        )
 
     def checked_too_late(self) -> Completeness:
         """What it says as soon as the oldest work is pending for longer than the target."""
@@ -265,7 +267,6 @@ class TestOneOfFiveIsRefused:
         if not isinstance(error, CollectionDamaged):
             assert clinic.curation.save(W, Change(other, 1, {"detail": "also newer"})).recallable
 
-    @pytest.mark.xfail(strict=True, reason="an error of index or model is taken for one of the whole batch")
     @UNAVAILABLE
     def test_the_others_are_not_held_up_for_ever_whatever_the_refusal_looks_like(self, clinic, by, error):
         *others, refused = clinic.hold(5)
@@ -274,7 +275,6 @@ class TestOneOfFiveIsRefused:
         assert clinic.items_held() == others
         assert clinic.left().keys() == {refused}
 
-    @pytest.mark.xfail(strict=True, reason="an error of index or model ends the run before the other collections")
     @UNAVAILABLE
     def test_the_other_collections_are_not_held_up_for_ever_either(self, clinic, by, error):
         clinic.given(clarified(1), promoted(2, 1), sql=None)
@@ -526,9 +526,6 @@ class TestACollectionOfOtherVectors:
         assert [card.card_id for card in clinic.curation.list(W, ListRequest()).cards] == [made.card_id]
         assert clinic.curation.save(W, Delete(made.card_id, 2)).saved
 
-    @pytest.mark.xfail(
-        strict=True, reason="what failed before the collection was made anew still waits for its next try"
-    )
     def test_is_filled_by_the_first_projection_after_a_repair(self, clinic):
         clinic.hold(2)
         with pytest.raises(IndexIncompatible):
@@ -590,7 +587,6 @@ class TestChecks:
         assert passed == [False]
         assert clinic.checked(datetime.now(UTC)).passed
 
-    @pytest.mark.xfail(strict=True, reason="a change of what is pending already sets back since when it is")
     @pytest.mark.parametrize(
         "change", [lambda clinic, card: clinic.alter(card, detail="newest"), Troubled.remove], ids=["edit", "deletion"]
     )

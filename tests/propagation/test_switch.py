@@ -30,7 +30,7 @@ from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from tests.command_line import runner
 from tests.curating import CLINIC, WARD, a_creation, a_workspace
-from tests.doubles import HashEmbedder, WatchedIndex
+from tests.doubles import FaultyEmbedder, HashEmbedder, WatchedIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
@@ -42,7 +42,7 @@ class Models:
 
     def __init__(self, before: Runtime, after: Runtime, index: WatchedIndex) -> None:
         self.before, self.after, self.index = before, after, index
-        self.old, self.new = HashEmbedder(salt="old"), HashEmbedder(salt="new")
+        self.old, self.new = FaultyEmbedder(salt="old"), FaultyEmbedder(salt="new")
         before.embedder, after.embedder = self.old, self.new
         after._models[before.identity.hash] = self.old
         before._models[after.identity.hash] = self.new
@@ -143,8 +143,8 @@ def test_it_does_not_switch_while_anything_is_pending_in_the_new_ones(models: Mo
 @pytest.mark.parametrize("by_the_old_one", [True, False])
 def test_a_card_that_the_new_model_refuses_keeps_the_others_only_if_the_old_one_has_it(models: Models, by_the_old_one):
     text = "subject 9: flag_attivo = TRUE"
-    models.new.refused = frozenset({text})
-    models.old.refused = frozenset({text}) if by_the_old_one else frozenset()
+    models.new.refused = {text: ValueError("cannot embed it")}
+    models.old.refused = models.new.refused if by_the_old_one else {}
     models.fill(CLINIC)
     assert Curation(models.before).save(CLINIC, a_creation(subject="subject 9")).recallable is not by_the_old_one
     report = project(models.after, CLINIC)
