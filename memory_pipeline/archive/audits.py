@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive.projections import Expected
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import Collection
 
@@ -17,6 +16,21 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
 
 _SQL = load("audit")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the archive expects of one item's point.
+
+    Attributes:
+        fingerprint: what it should hold; None when there is to be no point.
+        version: the highest that it can have; None when there is to be no point.
+        pending: whether it may still hold something else.
+    """
+
+    fingerprint: str | None
+    version: int | None
+    pending: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,21 +42,6 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """What the archive expects of one item's point.
-
-    Attributes:
-        fingerprint: what it should hold; None when there is to be no point.
-        version: the highest that it can have; None when there is to be no point.
-        pending: whether it may still hold something else.
-    """
-
-    fingerprint: str | None
-    version: int | None
-    pending: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Waiting:
     """The pending points of a workspace.
 
@@ -167,12 +152,6 @@ def distrust(tx: Tx, identity: str, collection: Collection, items: Sequence[str]
 def distrust_all(tx: Tx, reason: str) -> None:
     """Make every item of the workspace pending, for every embedding identity; `tx` was opened with `writing=True`."""
     tx.run(_SQL["distrust_all"], reason=reason)
-
-
-def expected(tx: Tx, identity: str, collection: Collection) -> dict[str, Expected]:
-    """Item → what the archive expects of its point, for every item that has or had one."""
-    rows = tx.rows(_SQL["expected"], identity=identity, collection=collection.value)
-    return {row["item_id"]: Expected(row["wanted"], row["version"], row["pending"]) for row in rows}
 
 
 def waiting(tx: Tx, identity: str) -> Waiting:

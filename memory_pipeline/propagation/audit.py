@@ -31,7 +31,7 @@ from memory_pipeline.propagation.differences import (
 from memory_pipeline.propagation.switch import current_identities
 
 if TYPE_CHECKING:
-    from memory_pipeline.archive.projections import Expected
+    from memory_pipeline.archive.audits import Expected
     from memory_pipeline.index.base import Target
     from memory_pipeline.runtime import Runtime
 

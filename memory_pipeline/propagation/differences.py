@@ -12,7 +12,7 @@ from memory_pipeline.cards import Collection
 from memory_pipeline.points import point_id
 
 if TYPE_CHECKING:
-    from memory_pipeline.archive.projections import Expected
+    from memory_pipeline.archive.audits import Expected
     from memory_pipeline.index.base import StoredPoint
 
 EXAMPLES = 100

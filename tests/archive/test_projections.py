@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from memory_pipeline.archive import cards, identities, projections
-from memory_pipeline.archive.projections import Expected, Waiting, Wanted
+from memory_pipeline.archive import audits, cards, identities, projections
+from memory_pipeline.archive.audits import Expected
+from memory_pipeline.archive.projections import Waiting, Wanted
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.points import card_fingerprint
 from tests.builders import WORKSPACE, clarified, promoted
@@ -47,7 +48,8 @@ def certify(archive, held: dict[str, str], **others) -> int:
 
 def expected(archive, collection=CARDS) -> dict[str, Expected]:
     with archive.database.transaction(WORKSPACE) as tx:
-        return projections.expected(tx, archive.identity, collection)
+        items = archive.column("SELECT item_id FROM projection")
+        return audits.expected(tx, archive.identity, collection, items)
 
 
 def waiting(archive, identity: str | None = None) -> Waiting:

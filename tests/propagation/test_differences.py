@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_pipeline.archive.projections import Expected
+from memory_pipeline.archive.audits import Expected
 from memory_pipeline.cards import Collection
 from memory_pipeline.index.base import StoredPoint
 from memory_pipeline.points import payload, point_id

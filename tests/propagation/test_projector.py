@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory_pipeline.archive import cards, projections
+from memory_pipeline.archive import audits, cards, projections
 from memory_pipeline.archive.status import workspace_status
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable
@@ -225,8 +225,7 @@ def test_texts_that_were_embedded_once_are_not_embedded_again(world):
         world.runtime.index.drop(target(W, collection, world.runtime.identity))
     with world.runtime.database.transaction(W) as tx:
         for collection in Collection:
-            items = list(projections.expected(tx, world.runtime.identity.hash, collection))
-            projections.distrust(tx, world.runtime.identity.hash, collection, items, "dropped")
+            audits.distrust_collection(tx, world.runtime.identity.hash, collection, "dropped")
     assert project(world.runtime, W).written == 4
     assert world.embedder.embedded == embedded
 

@@ -49,12 +49,6 @@ SET pending = true, certified = NULL, wanted_at = CASE WHEN pending THEN wanted_
     attempts = 0, next_try = NULL, reason = :reason
 WHERE workspace = :workspace
 
--- name: expected
-SELECT p.item_id, p.wanted, p.pending, CASE WHEN p.wanted IS NOT NULL THEN coalesce(c.version, 1) END AS version
-FROM projection p
-LEFT JOIN card c ON c.workspace = p.workspace AND c.card_id = p.item_id
-WHERE p.workspace = :workspace AND p.identity = :identity AND p.collection = :collection
-
 -- name: waiting
 SELECT count(*) AS pending, min(wanted_at) AS oldest,
     coalesce(bool_or(next_try IS NULL OR next_try <= clock_timestamp()), false) AS due
