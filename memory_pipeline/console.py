@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +173,12 @@ def put_off(attempts: int, next_try: datetime | None) -> str:
     """How often what is pending was tried, and when it is tried again; nothing before the first attempt."""
     if not attempts:
         return ""
-    return f" (attempts: {attempts}; next try: {f'{next_try:%Y-%m-%d %H:%M:%S}' if next_try else 'now'})"
+    return f" (attempts: {attempts}; next try: {moment_text(next_try) if next_try else 'now'})"
+
+
+def moment_text(moment: datetime, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """A moment as people are shown all of them: in UTC, whatever zone PostgreSQL gives it in."""
+    return f"{moment.astimezone(UTC):{form}}"
 
 
 def _took(seconds: float | None) -> str:
@@ -217,7 +222,7 @@ def print_edits(edits: Sequence[QueuedEdit], counts: Mapping[str, int]) -> None:
     """Submitted edits with what became of them, and how many there are in all."""
     head = ("edit", "submitted", "by", "operation", "card", "state", "why")
     rows = [
-        (e.edit_id, f"{e.submitted_at:%F %T}", e.principal, e.operation, e.card_id or "", e.state, e.reason or "")
+        (e.edit_id, moment_text(e.submitted_at), e.principal, e.operation, e.card_id or "", e.state, e.reason or "")
         for e in edits
     ]
     show_table(head, rows)

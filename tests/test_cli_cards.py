@@ -53,6 +53,8 @@ def test_a_saved_edit_is_recallable_by_the_next_command(run):
         "saved": True,
         "recallable": True,
         "reason": None,
+        "changed": True,
+        "flags": [],
     }
     hits = json.loads(run("recall", "active patient", *IN_CLINIC, "--json")[1])["hits"]
     assert [hit["card_id"] for hit in hits] == ["mem-0001"]
@@ -144,7 +146,7 @@ def test_an_invalid_edit_names_every_fault_in_one_line(run):
         assert field in err
 
 
-def test_a_conflict_says_what_changed_and_by_whom(run, done):
+def test_a_conflict_says_what_the_card_says_now_and_by_whom(run, done):
     card = a_concept(done)
     done("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "newer\nvalue")
     late = ("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "late")
@@ -160,7 +162,7 @@ def test_a_conflict_says_what_changed_and_by_whom(run, done):
         "tester",
         {"detail": "newer\nvalue"},
     )
-    for said in ("version 2", "tester", "based on version 1", "detail is now", "newer"):
+    for said in ("version 2", "tester", "based on version 1", "the card says detail", "newer"):
         assert said in err
 
 
@@ -182,7 +184,7 @@ def test_cards_are_merged_linked_and_deleted(done):
     assert (link["other"], link["meaning"]) == (third, "needs")
     assert done("card", "link", first, third, *IN_CLINIC, "--version", "2", "--remove")["version"] == 3
     assert done("card", "show", first, *IN_CLINIC)["links"] == []
-    gone = done("card", "delete", third, *IN_CLINIC, "--version", "1")
+    gone = done("card", "delete", third, *IN_CLINIC, "--version", "4")  # each link and its removal counted
     assert (gone["version"], gone["saved"]) == (None, True)
     assert [card["card_id"] for card in done("card", "list", *IN_CLINIC)["cards"]] == [first]
 
@@ -214,6 +216,29 @@ def test_what_is_pending_is_listed_and_retried_deleted_cards_included(run, done,
     assert (report["removed"], report["pending"]) == (1, 0)
     with a_runtime(settings) as runtime:
         assert points(runtime) == {kept: 1}
+
+
+def test_an_edit_that_changes_nothing_says_so(run, done):
+    card, other = a_concept(done), a_concept(done, "other")
+    for nothing in ((), ("--unlink", other), ("--subject", "active patient")):
+        edit = ("card", "change", card, *IN_CLINIC, "--version", "1", *nothing)
+        assert done(*edit)["changed"] is False
+        _, out, _ = run(*edit)
+        assert "mem-0001 stays at version 1, since nothing changed" in out
+        assert "saved" not in out
+    assert done("card", "change", card, *IN_CLINIC, "--version", "1", "--subject", "another")["changed"] is True
+
+
+def test_sql_that_does_not_parse_is_saved_and_flagged(run, done):
+    create = ("card", "create", *IN_CLINIC, "--family", "solved_question", "--question", "q", "--sql", "SELEC (")
+    assert done(*create)["flags"] == ["sql_unparsed"]
+    said = "is flagged sql_unparsed: its dependencies are unknown."
+    assert f"sq-0002 {said}" in run(*create, "--no-propagate")[1]
+    change = ("card", "change", "sq-0001", *IN_CLINIC, "--version", "1", "--context", "c")
+    assert f"sq-0001 {said}" in run(*change, "--no-propagate")[1]
+    assert "sql_unparsed: its dependencies are unknown" in run("card", "show", "sq-0001", *IN_CLINIC)[1]
+    mended = done("card", "change", "sq-0001", *IN_CLINIC, "--version", "2", "--sql", "SELECT 1")
+    assert (mended["changed"], mended["flags"]) == (True, [])
 
 
 def test_people_are_told_what_is_saved_and_what_is_not_recallable_yet(run):

@@ -11,10 +11,9 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from memory_pipeline import jsonl
 from memory_pipeline.archive import cards, grants
-from memory_pipeline.archive.intake import SOURCES_WITHDRAWN
 from memory_pipeline.archive.queries import load
 from memory_pipeline.archive.transfer import insert_questions, insert_sources
-from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from memory_pipeline.edits import checked
 from memory_pipeline.errors import InvalidEdit
 from memory_pipeline.jsonl import Text
@@ -151,7 +150,7 @@ def import_legacy(database: Database, workspace: str, stream: IO[bytes], *, prin
         made = {ids[entry.record.decision]: entry for entry in fresh.values()}
         cards.insert(tx, {i: entry.content for i, entry in made.items()}, origin="session", principal=principal)
         _keep_sources(tx, entries, known | {entry.text_key: card_id for card_id, entry in made.items()})
-        cards.flag(tx, known.values(), SOURCES_WITHDRAWN, up=False)
+        cards.flag(tx, known.values(), Flag.SOURCES_WITHDRAWN, up=False)
     report.created, report.joined = len(made), len(entries) - len(made)
     return report
 
