@@ -113,7 +113,7 @@ class LegacyReport:
     def refuse(self, number: int, what: str) -> None:
         """Count the record of a line as refused, and name the line unless too many are named already."""
         self.refused[what] += 1
-        if self.refused.total() <= jsonl.FAULTS_LIMIT:
+        if sum(map(len, self.refused_lines.values())) < jsonl.FAULTS_LIMIT:
             self.refused_lines.setdefault(what, []).append(number)
 
     def as_json(self) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def apply_(*, names: tuple[str, ...], json_output: bool) -> None:
     with opened_runtime() as runtime:
 
         def work(name: str) -> dict[str, Any]:
-            return asdict(apply_waiting(runtime.database, name))
+            return asdict(apply_waiting(runtime.database, name, runtime.identity))
 
         outcome = for_each(names or known_workspaces(runtime), work)
     finish(outcome, console.applied_table, json_output=json_output)

@@ -44,7 +44,7 @@ def _moment(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 @click.group()
 def card() -> None:
-    """Cards, one at a time: create, change, delete, merge, link, find."""
+    """Cards, one at a time: create, change, delete, merge, link, find. Times are shown in UTC."""
 
 
 @card.command()
@@ -170,10 +170,7 @@ def show(*, card_id: str, workspace: str, json_output: bool) -> None:
 @click.option("--offset", default=0, show_default=True, help="How many cards of the order to skip.")
 @as_json
 def list_(*, workspace: str, table: str, column: str, ascending: bool, json_output: bool, **filters: Any) -> None:
-    """List the cards that TEXT (words, parts of words, an id) and all filters fit, and how many there are in all.
-
-    Times are shown in UTC.
-    """
+    """List the cards that TEXT (words, parts of words, an id) and all filters fit, and how many there are in all."""
     request = _request(descending=not ascending, **depended_on(table, column), **filters)
     with opened_curation() as curation:
         page = curation.list(workspace, request)
