@@ -49,10 +49,10 @@ def admin_edits(context: AssetExecutionContext, memory: Memory) -> MaterializeRe
     """
     watch, workspace = Stopwatch(), context.partition_key
     with translated():
-        database = memory.runtime.database
+        database, identity = memory.runtime.database, memory.runtime.identity
         # Beside the ledgers that are about to make the workspace there can be no edits yet.
         known = workspace in workspaces.names(database)
-        report = queue.apply_waiting(database, workspace) if known else queue.QueueReport()
+        report = queue.apply_waiting(database, workspace, identity) if known else queue.QueueReport()
     numbers = {"applied": report.applied, "refused": len(report.refused), "waiting": report.waiting}
     return watch.result(numbers, _refusals(report.refused))
 

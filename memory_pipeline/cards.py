@@ -40,6 +40,26 @@ class Collection(StrEnum):
     QUESTIONS = "questions"
 
 
+class Flag(StrEnum):
+    """What an administrator should look at: a card has any number of these."""
+
+    LEDGER_DIFFERS = "ledger_differs"
+    SOURCES_WITHDRAWN = "sources_withdrawn"
+    SQL_UNPARSED = "sql_unparsed"
+
+    @property
+    def meaning(self) -> str:
+        """What it says of a card, in words for people."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Flag.LEDGER_DIFFERS: "it was edited, and its ledgers say something else",
+    Flag.SOURCES_WITHDRAWN: "it was edited, and no reviewer stands behind it any more",
+    Flag.SQL_UNPARSED: "its dependencies are unknown",
+}
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Dependency:
     """A database object that a card depends on; "" where a level does not apply."""

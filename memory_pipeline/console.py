@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ if not _out.is_terminal:
     _out.width = 200  # nothing folds what a program or a file gets
 _err = Console(stderr=True, highlight=False)
 _LINES_SHOWN = 12  # of a card's text
+_NUMBERS_SHOWN = 20  # of lines
 _LINE_EVERY = 2.0  # seconds
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -142,8 +143,11 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
         )
         return
     show_table(("cards", *(f.value for f in Family)), [(name, *state.cards.values()) for name, state in found.items()])
-    decisions = ("sessions", "sources", "candidates", "declined", "faults")
-    show_table(("sessions of", *decisions), [(w, *(getattr(s, d) for d in decisions)) for w, s in found.items()])
+    decisions = ("sessions", "sources", "candidates", "declined", "faults", "waiting_edits")
+    show_table(
+        ("sessions of", *(name.replace("_", " ") for name in decisions)),
+        [(w, *(getattr(s, d) for d in decisions)) for w, s in found.items()],
+    )
     points = [
         (
             w,
@@ -173,7 +177,12 @@ def put_off(attempts: int, next_try: datetime | None) -> str:
     """How often what is pending was tried, and when it is tried again; nothing before the first attempt."""
     if not attempts:
         return ""
-    return f" (attempts: {attempts}; next try: {f'{next_try:%Y-%m-%d %H:%M:%S}' if next_try else 'now'})"
+    return f" (attempts: {attempts}; next try: {moment_text(next_try) if next_try else 'now'})"
+
+
+def moment_text(moment: datetime, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """A moment as people are shown all of them: in UTC, whatever zone PostgreSQL gives it in."""
+    return f"{moment.astimezone(UTC):{form}}"
 
 
 def _took(seconds: float | None) -> str:
@@ -217,7 +226,7 @@ def print_edits(edits: Sequence[QueuedEdit], counts: Mapping[str, int]) -> None:
     """Submitted edits with what became of them, and how many there are in all."""
     head = ("edit", "submitted", "by", "operation", "card", "state", "why")
     rows = [
-        (e.edit_id, f"{e.submitted_at:%F %T}", e.principal, e.operation, e.card_id or "", e.state, e.reason or "")
+        (e.edit_id, moment_text(e.submitted_at), e.principal, e.operation, e.card_id or "", e.state, e.reason or "")
         for e in edits
     ]
     show_table(head, rows)
@@ -242,9 +251,16 @@ def print_legacy(report: LegacyReport) -> None:
     for card_id, old in report.renumbered.items():
         _say(f"{old} is {card_id} here, since that id was not free.")
     for what, number in report.refused.items():
-        _say(f"refused: {number} × {escape(what)}", style="yellow")
+        _say(
+            f"refused: {number} × {escape(what)}{_at_lines(report.refused_lines.get(what, []), number)}", style="yellow"
+        )
     for line, fault in report.lines.items():
         _say(f"{line}: {escape(fault)}", style="yellow")
+
+
+def _at_lines(numbers: Sequence[int], total: int) -> str:
+    shown = ", ".join(map(str, numbers[:_NUMBERS_SHOWN]))
+    return f" (line {shown}{', …' if total > _NUMBERS_SHOWN else ''})" if shown else ""
 
 
 def _shortened(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection as Items
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
@@ -44,6 +44,8 @@ class Outcome:
         saved: whether the archive holds the edit. An edit that is not saved is an error.
         recallable: whether recall answers accordingly: no point of the card, or of a question behind it, is pending.
         reason: why it is not recallable yet; None when it is.
+        changed: whether the edit changed anything.
+        flags: those that the card has now.
     """
 
     card_id: str
@@ -51,6 +53,8 @@ class Outcome:
     saved: bool
     recallable: bool
     reason: str | None
+    changed: bool
+    flags: tuple[str, ...]
 
 
 class Curation:
@@ -86,10 +90,10 @@ class Curation:
         try:
             left = self._not_recallable(workspace, items)
         except MemoryPipelineError as error:  # it is saved all the same
-            return Outcome(saved.card_id, saved.version, saved=True, recallable=False, reason=str(error))
+            return Outcome(**asdict(saved), saved=True, recallable=False, reason=str(error))
         reasons = [trouble, *(item.reason for item in left)]
         reason = next((each for each in reasons if each), _BUSY) if left else None
-        return Outcome(saved.card_id, saved.version, saved=True, recallable=not left, reason=reason)
+        return Outcome(**asdict(saved), saved=True, recallable=not left, reason=reason)
 
     def list(self, workspace: str, request: ListRequest) -> Page:
         """One page of the cards that a request asks for, and how many there are in all.

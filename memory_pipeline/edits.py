@@ -50,6 +50,8 @@ class Create:
 class Change:
     """Give a card other values, based on one of its versions.
 
+    A link belongs to both of its ends: to make, change or remove one counts a version of the other card too.
+
     Attributes:
         card_id: which card.
         version: the version that the change was made from.

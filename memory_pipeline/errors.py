@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
@@ -94,7 +94,7 @@ class VersionConflict(MemoryPipelineError):
         updated_by: who changed it last.
         updated_at: when.
         now: what the edit would have met unseen, as JSON-ready values: of the fields that it wanted to replace, those
-            that have other values now; of one that replaces none, all that the card has.
+            that have other values now, whoever gave them; of one that replaces none, all that the card has.
         links: likewise of the links that it named, or else of all that the card has: objects with `other`, `meaning`
             (None: there is none) and `outgoing`.
     """
@@ -115,11 +115,10 @@ class VersionConflict(MemoryPipelineError):
         self.card_id, self.based_on, self.version = card_id, based_on, version
         self.updated_by, self.updated_at = updated_by, updated_at
         self.now, self.links = dict(now), [dict(link) for link in links]
-        shown = [f"{name} is now {_shown(value)!r}" for name, value in self.now.items()]
         super().__init__(
-            f"{card_id} is at version {version}, changed by {updated_by} at {updated_at:%Y-%m-%d %H:%M:%S}; the edit "
-            f"was based on version {based_on}; {'; '.join([*shown, *map(_linked, self.links), ''])}"
-            "look at the card and make the edit anew"
+            f"{card_id} is at version {version}, changed by {updated_by} at "
+            f"{updated_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC; the edit was based on version {based_on}; "
+            f"{_said(self.now, self.links)}look at the card and make the edit anew"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -135,10 +134,17 @@ def _shown(value: object) -> str:
     return ", ".join(named)[:_SHOWN]
 
 
+def _said(now: Mapping[str, object], links: Sequence[Mapping[str, object]]) -> str:
+    """What a card says now, of some fields and links; what it said before is not kept."""
+    fields = [f"{name} {_shown(value)!r}" for name, value in now.items()]
+    said = [f"says {', '.join(fields)}"] if fields else []
+    return f"the card {', '.join([*said, *map(_linked, links)])}; " if said or links else ""
+
+
 def _linked(link: Mapping[str, object]) -> str:
-    way = "to" if link["outgoing"] else "from"
-    meaning = "gone" if link["meaning"] is None else f"now {_shown(link['meaning'])!r}"
-    return f"the link {way} {link['other']} is {meaning}"
+    if link["meaning"] is None:
+        return f"has no link {'to' if link['outgoing'] else 'from'} {link['other']}"
+    return f"{'links to' if link['outgoing'] else 'is linked from'} {link['other']} {_shown(link['meaning'])!r}"
 
 
 class ArchiveUnavailable(MemoryPipelineError):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memory_pipeline.archive import editing
+from memory_pipeline.archive.records import FORMAT
 from memory_pipeline.errors import ArchiveUnavailable
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
@@ -77,6 +78,8 @@ def test_edits_are_submitted_listed_and_applied(done, tmp_path, clinic):
 def test_edits_come_from_standard_input_and_people_see_tables(run, clinic):
     code, out, _ = run("edits", "submit", "-", *IN_CLINIC, stdin=json.dumps(CREATION))
     assert (code, "1 edit(s) wait" in out) == (0, True)
+    assert "waiting edits" in run("status")[1]
+    assert json.loads(run("status", "--json")[1])["workspaces"][CLINIC]["waiting_edits"] == 1
     assert "create" in run("edits", "list", *IN_CLINIC)[1]
     bad = json.dumps({"operation": "delete", "card_id": "mem-0404", "version": 1})
     run("edits", "submit", "-", *IN_CLINIC, stdin=bad)
@@ -115,7 +118,9 @@ def test_a_faulty_line_refuses_the_whole_file_in_one_line(run, done, tmp_path):
     ids=" ".join,
 )
 def test_without_a_grant_each_is_refused(run, monkeypatch, tmp_path, command):
-    header = {"kind": "workspace", "format": 1, "workspace": "x", "language": "italian", "numbers": {}}
+    records = dict.fromkeys(("card", "question", "source", "link"), 0)
+    header = {"kind": "workspace", "format": FORMAT, "workspace": "x", "language": "italian", "numbers": {}}
+    header["records"] = records
     file = a_file(tmp_path, header if command[0] == "import" else CREATION)
     monkeypatch.setenv("MEMORY_PRINCIPAL", "nobody")
     code, out, err = run(*(file if word == "FILE" else word for word in command), *IN_CLINIC)
@@ -210,3 +215,4 @@ def test_a_legacy_registry_is_taken_in_and_counted(run, done, tmp_path, clinic):
     _, out, _ = run("import-legacy", file, *IN_CLINIC)
     assert "0 card(s) made, 0 record(s) joined, 1 known already." in out
     assert "line 3" in out
+    assert "refused: 1 × table_promoted (line 2)" in out

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from datetime import datetime, timedelta, timezone
+from typing import Any, get_args
 
 import pytest
 
-from memory_pipeline.cards import Collection
-from memory_pipeline.errors import EmbedderUnavailable
+from memory_pipeline.archive.listing import Sort
+from memory_pipeline.cards import Collection, Flag
+from memory_pipeline.console import moment_text
+from memory_pipeline.errors import EmbedderUnavailable, VersionConflict
 from memory_pipeline.propagation import project
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
@@ -53,6 +56,8 @@ def test_a_saved_edit_is_recallable_by_the_next_command(run):
         "saved": True,
         "recallable": True,
         "reason": None,
+        "changed": True,
+        "flags": [],
     }
     hits = json.loads(run("recall", "active patient", *IN_CLINIC, "--json")[1])["hits"]
     assert [hit["card_id"] for hit in hits] == ["mem-0001"]
@@ -144,7 +149,7 @@ def test_an_invalid_edit_names_every_fault_in_one_line(run):
         assert field in err
 
 
-def test_a_conflict_says_what_changed_and_by_whom(run, done):
+def test_a_conflict_says_what_the_card_says_now_and_by_whom(run, done):
     card = a_concept(done)
     done("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "newer\nvalue")
     late = ("card", "change", card, *IN_CLINIC, "--version", "1", "--detail", "late")
@@ -160,7 +165,7 @@ def test_a_conflict_says_what_changed_and_by_whom(run, done):
         "tester",
         {"detail": "newer\nvalue"},
     )
-    for said in ("version 2", "tester", "based on version 1", "detail is now", "newer"):
+    for said in ("version 2", "tester", "based on version 1", "the card says detail", "newer"):
         assert said in err
 
 
@@ -182,7 +187,7 @@ def test_cards_are_merged_linked_and_deleted(done):
     assert (link["other"], link["meaning"]) == (third, "needs")
     assert done("card", "link", first, third, *IN_CLINIC, "--version", "2", "--remove")["version"] == 3
     assert done("card", "show", first, *IN_CLINIC)["links"] == []
-    gone = done("card", "delete", third, *IN_CLINIC, "--version", "1")
+    gone = done("card", "delete", third, *IN_CLINIC, "--version", "4")  # each link and its removal counted
     assert (gone["version"], gone["saved"]) == (None, True)
     assert [card["card_id"] for card in done("card", "list", *IN_CLINIC)["cards"]] == [first]
 
@@ -201,6 +206,43 @@ def test_a_list_is_filtered_counted_and_paged(done):
     assert done("card", "list", *IN_CLINIC, "--table", "nowhere") == {"cards": [], "total": 0}
 
 
+def test_a_table_is_found_by_the_name_that_a_card_was_given(run, done):
+    names = ("--table", "dm.fact_visite", "--column", "dwh.dm.dim_paziente.comune")
+    done(*CONCEPT, "--subject", "residence", "--detail", "comune", *names)
+    a_concept(done)
+    shown = run("card", "show", "mem-0001", *IN_CLINIC)[1]
+    for option, name in (
+        ("--table", "dm.fact_visite"),
+        ("--table", "FACT_VISITE"),
+        ("--column", "dwh.dm.dim_paziente.comune"),
+        ("--column", "dm.dim_paziente.comune"),
+        ("--column", "comune"),
+    ):
+        assert name.lower() in shown
+        assert [c["card_id"] for c in done("card", "list", *IN_CLINIC, option, name)["cards"]] == ["mem-0001"], name
+    for asked in (("--table", "other.fact_visite"), ("--column", "fact_visite.comune")):
+        assert done("card", "list", *IN_CLINIC, *asked)["total"] == 0
+    both = ("--table", "dm.dim_paziente", "--column", "comune")
+    assert done("card", "list", *IN_CLINIC, *both)["total"] == 1
+    assert done("card", "list", *IN_CLINIC, "--table", "fact_visite", "--column", "comune")["total"] == 0
+
+
+def test_every_order_and_flag_is_named_in_the_help(run):
+    _, out, _ = run("card", "list", "--help")
+    for name in (*get_args(Sort), *Flag):
+        assert name in out
+    for order in get_args(Sort):
+        assert run("card", "list", *IN_CLINIC, "--sort", order)[0] == 0
+
+
+def test_times_are_shown_in_utc_whatever_zone_postgres_gives_them_in():
+    there = datetime(2026, 1, 31, 3, tzinfo=timezone(timedelta(hours=9)))
+    assert moment_text(there) == "2026-01-30 18:00:00"
+    assert "at 2026-01-30 18:00:00 UTC" in str(
+        VersionConflict("mem-0001", based_on=1, version=2, updated_by="anna", updated_at=there, now={})
+    )
+
+
 def test_what_is_pending_is_listed_and_retried_deleted_cards_included(run, done, settings):
     kept, gone = a_concept(done), a_concept(done, "gone")
     assert done("card", "retry", kept, *IN_CLINIC)["written"] == 1
@@ -214,6 +256,29 @@ def test_what_is_pending_is_listed_and_retried_deleted_cards_included(run, done,
     assert (report["removed"], report["pending"]) == (1, 0)
     with a_runtime(settings) as runtime:
         assert points(runtime) == {kept: 1}
+
+
+def test_an_edit_that_changes_nothing_says_so(run, done):
+    card, other = a_concept(done), a_concept(done, "other")
+    for nothing in ((), ("--unlink", other), ("--subject", "active patient")):
+        edit = ("card", "change", card, *IN_CLINIC, "--version", "1", *nothing)
+        assert done(*edit)["changed"] is False
+        _, out, _ = run(*edit)
+        assert "mem-0001 stays at version 1, since nothing changed" in out
+        assert "saved" not in out
+    assert done("card", "change", card, *IN_CLINIC, "--version", "1", "--subject", "another")["changed"] is True
+
+
+def test_sql_that_does_not_parse_is_saved_and_flagged(run, done):
+    create = ("card", "create", *IN_CLINIC, "--family", "solved_question", "--question", "q", "--sql", "SELEC (")
+    assert done(*create)["flags"] == ["sql_unparsed"]
+    said = "is flagged sql_unparsed: its dependencies are unknown."
+    assert f"sq-0002 {said}" in run(*create, "--no-propagate")[1]
+    change = ("card", "change", "sq-0001", *IN_CLINIC, "--version", "1", "--context", "c")
+    assert f"sq-0001 {said}" in run(*change, "--no-propagate")[1]
+    assert "sql_unparsed: its dependencies are unknown" in run("card", "show", "sq-0001", *IN_CLINIC)[1]
+    mended = done("card", "change", "sq-0001", *IN_CLINIC, "--version", "2", "--sql", "SELECT 1")
+    assert (mended["changed"], mended["flags"]) == (True, [])
 
 
 def test_people_are_told_what_is_saved_and_what_is_not_recallable_yet(run):
@@ -238,7 +303,9 @@ def test_people_are_told_what_is_saved_and_what_is_not_recallable_yet(run):
         (("card", "retry", "mem-0009", *IN_CLINIC), 8),
         (("card", "show", "mem-0001", "-w", "nowhere"), 6),
         (("card", "list"), 2),
-        (("card", "list", *IN_CLINIC, "--sort", "nonsense"), 4),
+        (("card", "list", *IN_CLINIC, "--sort", "nonsense"), 2),
+        (("card", "list", *IN_CLINIC, "--table", "a.b.c.d"), 2),
+        (("card", "list", *IN_CLINIC, "--table", "dm.visits", "--column", "patients.id"), 2),
         (("card", "list", *IN_CLINIC, "--limit", "0"), 4),
         (("card", "list", *IN_CLINIC, "--updated-after", "yesterday"), 2),
         (("card", "create", *IN_CLINIC), 9),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from click import Group
 
 from memory_pipeline import errors
 from memory_pipeline.cli import cli
+from memory_pipeline.demo.run import copy_samples
 from memory_pipeline.settings import Settings
+from tests.command_line import runner
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
@@ -35,6 +38,19 @@ def test_every_command_and_option_that_is_named_exists():
             command = command.commands[arguments.split()[0]]
         options = {option for parameter in command.params for option in parameter.opts}
         assert set(re.findall(r"(?<=\s)--[a-z-]+", arguments)) <= options, (name, rest)
+
+
+def test_what_the_readme_says_of_curating_can_be_pasted_after_the_demo(settings, monkeypatch, capsys):
+    block = README.split("## Curate")[1].split("`card create` and")[0]
+    commands = re.findall(r"^    \.venv/bin/memory-pipeline (.*)$", block, re.MULTILINE)
+    assert len(commands) == block.count("memory-pipeline")
+    copy_samples(settings.sessions)
+    run = runner(settings, monkeypatch, capsys)
+    assert run("ingest")[0] == 0
+    for command in commands:
+        code, out, err = run(*shlex.split(command, comments=True))
+        assert (code, err) == (0, ""), command
+    assert "0 still pending" in out
 
 
 def test_every_make_target_that_is_named_exists():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from memory_pipeline.archive.queries import load
-from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from memory_pipeline.points import card_fingerprint
 from memory_pipeline.text import equality_key, storable_fault
 
@@ -85,10 +85,10 @@ def forget_unused_questions(tx: Tx) -> None:
     tx.run(_SQL["forget_unused_questions"])
 
 
-def flag(tx: Tx, card_ids: Iterable[str], name: str, *, up: bool) -> int:
+def flag(tx: Tx, card_ids: Iterable[str], name: Flag, *, up: bool) -> int:
     """Raise or lower a flag on cards; the number of cards whose flags changed."""
     ids = sorted(set(card_ids))
-    return tx.run(_SQL["raise_flag" if up else "lower_flag"], card_ids=ids, flag=name) if ids else 0
+    return tx.run(_SQL["raise_flag" if up else "lower_flag"], card_ids=ids, flag=name.value) if ids else 0
 
 
 def contents(tx: Tx, card_ids: Iterable[str]) -> dict[str, CardContent]:

@@ -139,7 +139,10 @@ class Database:
             if writing:
                 tx.wait_for_writers()  # first: one of them may remove the workspace
             if not tx.row(_ENTER)["known"]:
-                raise UnknownWorkspace(f"the archive has no workspace {workspace!r}: its first ingest makes it")
+                raise UnknownWorkspace(
+                    f"the archive has no workspace {workspace!r}: its first ingest makes it, or "
+                    f"`memory-pipeline workspace make {workspace}`"
+                )
             yield tx
 
     @contextmanager

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Items
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import cards
-from memory_pipeline.archive.intake import SQL_UNPARSED
 from memory_pipeline.archive.queries import load
-from memory_pipeline.cards import CardContent, Family
+from memory_pipeline.cards import CardContent, Family, Flag
 from memory_pipeline.edits import (
     EDITABLE,
     Change,
@@ -41,14 +41,27 @@ _DECIDES_DEPENDENCIES = ("sql", "dialect", "database", "schema")
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The card that an edit left: its id and version, None when it was deleted."""
+    """The card that an edit left.
+
+    Attributes:
+        card_id: which card.
+        version: its version; None when it was deleted.
+        changed: whether the edit changed anything.
+        flags: those that the card has now.
+    """
 
     card_id: str
     version: int | None
+    changed: bool = True
+    flags: tuple[str, ...] = ()
 
 
 def apply(tx: Tx, edit: Edit, *, principal: str) -> Saved:
     """Apply an edit.
+
+    What it changes counts one version further, and so does each card at the other end of a link that it makes, changes
+    or removes: nobody who has not seen that link can overwrite it from there. A deletion leaves the neighbours as they
+    are: of a link that is gone with its card, nothing can be overwritten.
 
     Args:
         tx: a transaction opened with `writing=True`, so that no other change comes in between.
@@ -73,9 +86,9 @@ def _create(tx: Tx, edit: Create, principal: str) -> Saved:
     _refuse(tx, edit_faults(edit), edit.links)
     content, parsed = _with_dependencies(checked(edit.content), given=bool(edit.content.dependencies))
     [card_id] = cards.create(tx, [content], origin="hand", principal=principal)
-    _save_links(tx, card_id, edit.links)
-    cards.flag(tx, [card_id], SQL_UNPARSED, up=not parsed)
-    return Saved(card_id, 1)
+    _count_links(tx, _save_links(tx, card_id, edit.links), principal)
+    cards.flag(tx, [card_id], Flag.SQL_UNPARSED, up=not parsed)
+    return _saved(tx, card_id)
 
 
 def _change(tx: Tx, edit: Change, principal: str) -> Saved:
@@ -84,16 +97,17 @@ def _change(tx: Tx, edit: Change, principal: str) -> Saved:
     _refuse(tx, {**value_faults(before, edit.values), **link_faults(edit.links, card_id=edit.card_id)}, edit.links)
     after = changed(before, edit.values)
     given = "dependencies" in edit.values
-    parsed = given or SQL_UNPARSED not in row["flags"]
+    parsed = given or Flag.SQL_UNPARSED not in row["flags"]
     if _sql_differs(before, after):
-        after, parsed = _with_dependencies(after, given=given)
+        after, parsed = _with_dependencies(after, given=given or not _of_its_sql(before))
     linked = _save_links(tx, edit.card_id, edit.links)
     if after == before and not linked:
-        return Saved(edit.card_id, edit.version)
+        return _saved(tx, edit.card_id, changed=False)
     cards.update(tx, {edit.card_id: after}, principal=principal)
+    _count_links(tx, linked, principal)
     tx.run(_SQL["mark_edited"], card_id=edit.card_id)
-    cards.flag(tx, [edit.card_id], SQL_UNPARSED, up=not parsed)
-    return Saved(edit.card_id, edit.version + 1)
+    cards.flag(tx, [edit.card_id], Flag.SQL_UNPARSED, up=not parsed)
+    return _saved(tx, edit.card_id)
 
 
 def _delete(tx: Tx, edit: Delete) -> Saved:
@@ -111,13 +125,18 @@ def _merge(tx: Tx, edit: Merge, principal: str) -> Saved:
         raise InvalidEdit({"other": f"is a {other.family}, and {edit.keep} a {keep.family}: only equals are merged"})
     both = {"keep": edit.keep, "other": edit.other}
     tx.run(_SQL["move_sources"], **both)
-    tx.run(_SQL["copy_links_out"], **both)
-    tx.run(_SQL["copy_links_in"], **both)
+    linked = {row["other"] for name in ("copy_links_out", "copy_links_in") for row in tx.rows(_SQL[name], **both)}
+    _count_links(tx, linked, principal)
     cards.delete(tx, [edit.other])
     dependencies = tuple(sorted({*keep.dependencies, *other.dependencies}))
     cards.update(tx, {edit.keep: replace(keep, dependencies=dependencies)}, principal=principal)
     tx.run(_SQL["mark_edited"], card_id=edit.keep)
-    return Saved(edit.keep, edit.keep_version + 1)
+    return _saved(tx, edit.keep)
+
+
+def _saved(tx: Tx, card_id: str, *, changed: bool = True) -> Saved:
+    [row] = cards.full_rows(tx, [card_id])
+    return Saved(card_id, row["version"], changed, tuple(row["flags"]))
 
 
 def _based_on(tx: Tx, card_id: str, version: int, change: Change | None = None) -> RowMapping:
@@ -134,7 +153,7 @@ def _based_on(tx: Tx, card_id: str, version: int, change: Change | None = None) 
 def _conflict(tx: Tx, row: RowMapping, version: int, change: Change | None) -> VersionConflict:
     """What the edit would have met unseen: all of the card, or of one that changes some of it just that."""
     content = cards.content_of(row)
-    now = content_as_json(content)
+    now = {name: value for name, value in content_as_json(content).items() if name in EDITABLE}
     links: dict[tuple[str, bool], str | None] = {
         (link["other"], link["outgoing"]): link["meaning"] for link in tx.rows(_SQL["links"], card_id=row["card_id"])
     }
@@ -170,21 +189,33 @@ def _refuse(tx: Tx, faults: Mapping[str, str], links: Sequence[Link]) -> None:
     )
 
 
-def _save_links(tx: Tx, card_id: str, links: Sequence[Link]) -> int:
-    """Make, change and remove links; how many rows that touched."""
-    touched = 0
+def _save_links(tx: Tx, card_id: str, links: Sequence[Link]) -> set[str]:
+    """Make, change and remove links; the cards at the other ends of those that were not so already."""
+    touched = set()
     for link in links:
         source, target = (card_id, link.other) if link.outgoing else (link.other, card_id)
         ends = {"source": source, "target": target}
         if link.meaning is None:
-            touched += tx.run(_SQL["remove_link"], **ends)
+            differed = tx.run(_SQL["remove_link"], **ends)
         else:
-            touched += tx.run(_SQL["save_link"], **ends, meaning=link.meaning)
+            differed = tx.run(_SQL["save_link"], **ends, meaning=link.meaning)
+        touched |= {link.other} if differed else set()
     return touched
+
+
+def _count_links(tx: Tx, card_ids: Items[str], principal: str) -> None:
+    """Let cards that others were linked with, or are not any more, count one version further; what they say stays."""
+    if card_ids:
+        tx.run(_SQL["count_version"], card_ids=sorted(card_ids), principal=principal)
 
 
 def _sql_differs(before: CardContent, after: CardContent) -> bool:
     return any(getattr(before, name) != getattr(after, name) for name in _DECIDES_DEPENDENCIES)
+
+
+def _of_its_sql(content: CardContent) -> bool:
+    """Whether the card depends on what its SQL names, rather than on what somebody has given by hand."""
+    return _with_dependencies(content, given=False)[0].dependencies == content.dependencies
 
 
 def _with_dependencies(content: CardContent, *, given: bool) -> tuple[CardContent, bool]:

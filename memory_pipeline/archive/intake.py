@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memory_pipeline.archive import cards
 from memory_pipeline.archive.queries import load
 from memory_pipeline.archive.sessions import Progress, no_progress
-from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from memory_pipeline.ledger import DecisionType
 from memory_pipeline.points import question_fingerprint
 from memory_pipeline.sql_dependencies import sql_dependencies
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
 _SQL = load("intake")
 _BATCH = 250  # clarifications, sessions or cards in one transaction: how long others wait, and how often progress shows
-
-LEDGER_DIFFERS = "ledger_differs"
-"""Flag of an edited card whose ledgers say something else; the administrator's word stands."""
-SOURCES_WITHDRAWN = "sources_withdrawn"
-"""Flag of an edited card that no reviewer stands behind any more."""
-SQL_UNPARSED = "sql_unparsed"
-"""Flag of a solved question whose SQL could not be parsed, so that its dependencies are unknown."""
 
 
 @dataclass(slots=True)
@@ -174,9 +167,9 @@ def _refresh(tx: Tx, card_ids: Iterable[str], report: IntakeReport, principal: s
     differing = {card_id: content for card_id, row in shown.items() if (content := _concept(row)) != current[card_id]}
     edited = {card_id for card_id, row in shown.items() if row["edited"]}
     _apply(tx, differing, edited, report, principal)
-    report.flagged += cards.flag(tx, edited & differing.keys(), LEDGER_DIFFERS, up=True)
-    cards.flag(tx, edited - differing.keys(), LEDGER_DIFFERS, up=False)
-    cards.flag(tx, edited, SOURCES_WITHDRAWN, up=False)
+    report.flagged += cards.flag(tx, edited & differing.keys(), Flag.LEDGER_DIFFERS, up=True)
+    cards.flag(tx, edited - differing.keys(), Flag.LEDGER_DIFFERS, up=False)
+    cards.flag(tx, edited, Flag.SOURCES_WITHDRAWN, up=False)
 
 
 def _apply(
@@ -194,7 +187,7 @@ def _remove_unsupported(tx: Tx, card_ids: set[str], report: IntakeReport) -> Non
     cards.delete(tx, gone)
     report.deleted += len(gone)
     kept = [row["card_id"] for row in orphans if row["edited"]]
-    report.flagged += cards.flag(tx, kept, SOURCES_WITHDRAWN, up=True)
+    report.flagged += cards.flag(tx, kept, Flag.SOURCES_WITHDRAWN, up=True)
 
 
 def _move_questions(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
@@ -234,7 +227,7 @@ def _create_solved(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal:
         [_approval_source(row, content, card_id) for row, (content, _), card_id in zip(rows, made, ids, strict=True)],
     )
     unparsed = {card_id for card_id, (_, parsed) in zip(ids, made, strict=True) if not parsed}
-    report.flagged += cards.flag(tx, unparsed, SQL_UNPARSED, up=True)
+    report.flagged += cards.flag(tx, unparsed, Flag.SQL_UNPARSED, up=True)
     report.created += len(ids)
     report.sources_added += len(ids)
 
@@ -243,15 +236,15 @@ def _update_solved(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal:
     made = {row["card_id"]: _solved(row) for row in rows}
     edited = {row["card_id"] for row in rows if row["edited"]}
     _apply(tx, {card_id: content for card_id, (content, _) in made.items()}, edited, report, principal)
-    report.flagged += cards.flag(tx, edited, LEDGER_DIFFERS, up=True)
+    report.flagged += cards.flag(tx, edited, Flag.LEDGER_DIFFERS, up=True)
     unparsed = {card_id for card_id, (_, parsed) in made.items() if not parsed} - edited
-    report.flagged += cards.flag(tx, unparsed, SQL_UNPARSED, up=True)
-    cards.flag(tx, made.keys() - edited - unparsed, SQL_UNPARSED, up=False)
+    report.flagged += cards.flag(tx, unparsed, Flag.SQL_UNPARSED, up=True)
+    cards.flag(tx, made.keys() - edited - unparsed, Flag.SQL_UNPARSED, up=False)
 
 
 def _settle(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
     del report, principal
-    cards.flag(tx, [row["card_id"] for row in rows], LEDGER_DIFFERS, up=False)
+    cards.flag(tx, [row["card_id"] for row in rows], Flag.LEDGER_DIFFERS, up=False)
 
 
 def _concept(row: Row) -> CardContent:

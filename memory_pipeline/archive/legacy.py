@@ -10,11 +10,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from memory_pipeline import jsonl
-from memory_pipeline.archive import cards, grants
-from memory_pipeline.archive.intake import SOURCES_WITHDRAWN
+from memory_pipeline.archive import cards, grants, identities
 from memory_pipeline.archive.queries import load
 from memory_pipeline.archive.transfer import insert_questions, insert_sources
-from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from memory_pipeline.edits import checked
 from memory_pipeline.errors import InvalidEdit
 from memory_pipeline.jsonl import Text
@@ -25,6 +24,7 @@ from memory_pipeline.text import nfc
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Database, Row, Tx
+    from memory_pipeline.embedding.base import EmbeddingIdentity
 
 _SQL = load("legacy")
 _INTAKE = load("intake")
@@ -96,6 +96,7 @@ class LegacyReport:
         known: records whose decision stands behind a card already, or stood behind one that was deleted.
         renumbered: card → the id of its record, which was not free.
         refused: what for → how many records.
+        refused_lines: what for → the numbers of their lines, of the first of them.
         malformed: how many lines could not be used.
         lines: `line N` → what is wrong with it, for the first of them.
     """
@@ -105,8 +106,15 @@ class LegacyReport:
     known: int = 0
     renumbered: dict[str, str] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
+    refused_lines: dict[str, list[int]] = field(default_factory=dict)
     malformed: int = 0
     lines: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, number: int, what: str) -> None:
+        """Count the record of a line as refused, and name the line unless too many are named already."""
+        self.refused[what] += 1
+        if sum(map(len, self.refused_lines.values())) < jsonl.FAULTS_LIMIT:
+            self.refused_lines.setdefault(what, []).append(number)
 
     def as_json(self) -> dict[str, Any]:
         """The report as JSON-ready values."""
@@ -126,11 +134,14 @@ class _Entry:
         return cards.text_key(self.content)
 
 
-def import_legacy(database: Database, workspace: str, stream: IO[bytes], *, principal: str) -> LegacyReport:
+def import_legacy(
+    database: Database, workspace: str, stream: IO[bytes], identity: EmbeddingIdentity, *, principal: str
+) -> LegacyReport:
     """Make cards of a registry's clarifications, in one transaction; a second time, nothing doubles.
 
     Each has the decision that it names as its source, so that an ingest of that session joins it. From then on the
-    ledger has the last word: a decision that it does not promote is no source any more.
+    ledger has the last word: a decision that it does not promote is no source any more. Projections are kept for the
+    embedding identity from then on.
 
     Raises:
         UnknownWorkspace: the archive has no such workspace.
@@ -140,6 +151,7 @@ def import_legacy(database: Database, workspace: str, stream: IO[bytes], *, prin
     report = LegacyReport()
     with database.transaction(workspace, writing=True) as tx:
         grants.require_in(tx, principal, grants.Role.ADMINISTRATOR)
+        identities.register(tx, identity)
         entries = _new(tx, _usable(stream, report), report)
         keys = sorted({entry.text_key for entry in entries})
         known = {row["text_key"]: row["card_id"] for row in tx.rows(_INTAKE["cards_of_equal_text"], text_keys=keys)}
@@ -151,31 +163,36 @@ def import_legacy(database: Database, workspace: str, stream: IO[bytes], *, prin
         made = {ids[entry.record.decision]: entry for entry in fresh.values()}
         cards.insert(tx, {i: entry.content for i, entry in made.items()}, origin="session", principal=principal)
         _keep_sources(tx, entries, known | {entry.text_key: card_id for card_id, entry in made.items()})
-        cards.flag(tx, known.values(), SOURCES_WITHDRAWN, up=False)
+        cards.flag(tx, known.values(), Flag.SOURCES_WITHDRAWN, up=False)
     report.created, report.joined = len(made), len(entries) - len(made)
     return report
 
 
-def _usable(stream: IO[bytes], report: LegacyReport) -> dict[tuple[str, int], LegacyRecord]:
-    """The clarifications of the registry, the first of each decision; everything else is counted."""
-    found: dict[tuple[str, int], LegacyRecord] = {}
+class _Refused(Exception):
+    """What is wrong with a record that can be read, but not taken in."""
+
+
+def _usable(stream: IO[bytes], report: LegacyReport) -> dict[LegacyRecord, int]:
+    """The clarifications of the registry with their lines, the first of each decision; everything else is counted."""
+    found: dict[tuple[str, int], tuple[LegacyRecord, int]] = {}
     faults = jsonl.Faults()
     for number, line in jsonl.lines(stream):
         try:
-            record = _record(line, report)
+            record = _record(line)
+        except _Refused as refused:
+            report.refuse(number, str(refused))
         except ValidationError as error:
             faults.add(number, jsonl.described(error))
         except (ValueError, InvalidEdit) as error:
             faults.add(number, str(error))
         else:
-            if record is not None:
-                report.known += record.decision in found
-                found.setdefault(record.decision, record)
+            report.known += record.decision in found
+            found.setdefault(record.decision, (record, number))
     report.malformed, report.lines = faults.total, faults.named()
-    return found
+    return dict(found.values())
 
 
-def _record(line: bytes, report: LegacyReport) -> LegacyRecord | None:
+def _record(line: bytes) -> LegacyRecord:
     value = jsonl.parsed(line)
     if not isinstance(value, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004  # it is the line that is wrong, not a type
@@ -183,29 +200,28 @@ def _record(line: bytes, report: LegacyReport) -> LegacyRecord | None:
     if not isinstance(kind, str):
         raise ValueError("type: is missing")  # noqa: TRY004
     if kind != _CONCEPT:
-        report.refused[kind] += 1
-        return None
+        raise _Refused(kind)
     record = LegacyRecord.model_validate(value)
     checked(record.content())
     if names_table(record.subject):
-        report.refused[f"{_CONCEPT} whose subject is the name of a table"] += 1
-        return None
+        raise _Refused(f"{_CONCEPT} whose subject is the name of a table")
     return record
 
 
-def _new(tx: Tx, records: Mapping[tuple[str, int], LegacyRecord], report: LegacyReport) -> list[_Entry]:
+def _new(tx: Tx, records: Mapping[LegacyRecord, int], report: LegacyReport) -> list[_Entry]:
     """The records whose decision is no source yet, unless a ledger that was read says that it is no promotion."""
-    named = {"sessions": [session for session, _ in records], "seqs": [seq for _, seq in records]}
+    named = {"sessions": [record.session for record in records], "seqs": [record.seq for record in records]}
     sources = {(row["session_id"], row["seq"]) for row in tx.rows(_SQL["sources"], **named)}
     read = {(row["session_id"], row["seq"]): row for row in tx.rows(_SQL["decisions"], **named)}
     entries = []
-    for decision, record in records.items():
-        if decision in sources:
+    for record, number in records.items():
+        decision = read.get(record.decision)
+        if record.decision in sources:
             report.known += 1
-        elif decision in read and read[decision]["outcome"] != Outcome.PROMOTED:
-            report.refused[f"{_CONCEPT} that its session's ledger does not promote"] += 1
+        elif decision is not None and decision["outcome"] != Outcome.PROMOTED:
+            report.refuse(number, f"{_CONCEPT} that its session's ledger does not promote")
         else:
-            entries.append(_entry(record, read.get(decision)))
+            entries.append(_entry(record, decision))
     return entries
 
 

@@ -34,6 +34,7 @@ LONGEST_TEXT = 20_000
 _FARTHEST = 2**62  # PostgreSQL counts rows in 64 bits
 # The numbers of ids have at least four digits, so that of two the longer one is the larger number.
 _BY_ID = """split_part(f.card_id, '-', 1) COLLATE "C" {0}, length(f.card_id) {0}, f.card_id COLLATE "C" {0}"""
+_LEVELS = ("database", "schema", "table", "column")
 # The dearest last: every condition spares those after it some cards.
 _FILTERS = (
     "families", "origin", "updated_after", "updated_before", "flag", "concept", "state", "objects", "words",
@@ -49,8 +50,8 @@ class ListRequest:
             do not matter.
         families: cards of any of these; empty for all.
         concept: cards that name this concept; case and accents do not matter.
-        table: cards that depend on a table of this name; case does not matter.
-        column: cards that depend on a column of this name, in that table if one is named; case does not matter.
+        database, schema, table, column: cards that depend on an object of these names, as far as they are given, all of
+            them of one and the same dependency; case does not matter.
         origin: cards that a session made, or an administrator's hand.
         updated_after: cards that last changed at this moment or later.
         updated_before: cards that last changed before this moment.
@@ -65,6 +66,8 @@ class ListRequest:
     text: str = ""
     families: tuple[Family | str, ...] = ()
     concept: str = ""
+    database: str = ""
+    schema: str = ""
     table: str = ""
     column: str = ""
     origin: Origin | None = None
@@ -241,7 +244,7 @@ def _values(request: ListRequest) -> dict[str, Any]:
     return values | {
         "words": request.text.split(),
         "families": [str(family) for family in request.families],
-        "objects": request.table or request.column,
+        "objects": any(getattr(request, level) for level in _LEVELS),
     }
 
 
@@ -265,7 +268,7 @@ def _fragment(name: str) -> str:
 
 def _faults(request: ListRequest) -> Iterator[str]:
     """What cannot be used of a request, each with what to do."""
-    for name in ("text", "concept", "table", "column", "flag"):
+    for name in ("text", "concept", *_LEVELS, "flag"):
         yield from _text_faults(name, getattr(request, name))
     yield from _family_faults(request.families)
     for name, known in _CHOICES.items():

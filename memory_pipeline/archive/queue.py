@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from sqlalchemy.exc import DataError, IntegrityError
 
 from memory_pipeline import jsonl
-from memory_pipeline.archive import editing, grants
+from memory_pipeline.archive import editing, grants, identities
 from memory_pipeline.archive.database import first_line
 from memory_pipeline.archive.queries import load
 from memory_pipeline.edits import Change, Delete, Edit, Merge, edit_faults, refuse
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import RowMapping
 
     from memory_pipeline.archive.database import Database, Tx
+    from memory_pipeline.embedding.base import EmbeddingIdentity
 
 _SQL = load("queue")
 
@@ -117,8 +118,8 @@ def submit(tx: Tx, principal: str, edits: Sequence[Edit]) -> int:
     return len(rows)
 
 
-def apply_waiting(database: Database, workspace: str) -> QueueReport:
-    """Apply the waiting edits in their order, each in a transaction of its own.
+def apply_waiting(database: Database, workspace: str, identity: EmbeddingIdentity) -> QueueReport:
+    """Apply the waiting edits in their order, each in a transaction of its own; projections are kept for the identity.
 
     An edit that is refused keeps its content and the reason, and stops no other. The mark that an edit is applied
     commits together with what it did, so that no interruption applies it twice or marks it without effect.
@@ -130,7 +131,7 @@ def apply_waiting(database: Database, workspace: str) -> QueueReport:
     applied, refused = 0, []
     while (waiting := _next(database, workspace)) is not None:
         try:
-            applied += _apply(database, workspace, waiting)
+            applied += _apply(database, workspace, waiting, identity)
         except _REFUSALS as error:
             refused += _refuse(database, workspace, waiting, str(error))
         except (DataError, IntegrityError) as error:  # which would otherwise keep all others waiting for ever
@@ -198,13 +199,14 @@ def _next(database: Database, workspace: str) -> RowMapping | None:
         return next(iter(tx.rows(_SQL["next"])), None)
 
 
-def _apply(database: Database, workspace: str, waiting: RowMapping) -> int:
+def _apply(database: Database, workspace: str, waiting: RowMapping, identity: EmbeddingIdentity) -> int:
     """Apply an edit, unless another process did while this transaction waited for its own; how many were applied."""
     edit_id, principal = waiting["edit_id"], waiting["principal"]
     with database.transaction(workspace, writing=True) as tx:
         if not tx.rows(_SQL["still_waiting"], edit_id=edit_id):
             return 0
         grants.require_in(tx, principal, grants.Role.ADMINISTRATOR)  # which may have been taken away since
+        identities.register(tx, identity)
         saved = editing.apply(tx, parse_edit(waiting["content"]), principal=principal)
         return tx.run(_SQL["applied"], edit_id=edit_id, card_id=saved.card_id)
 

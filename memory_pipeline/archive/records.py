@@ -15,7 +15,7 @@ from memory_pipeline.jsonl import Text
 from memory_pipeline.lexical import is_supported
 from memory_pipeline.points import question_id
 
-FORMAT = 1
+FORMAT = 2
 """The version of the format; another one is refused."""
 
 _LARGEST = 2**31 - 1  # of PostgreSQL's integer
@@ -34,6 +34,7 @@ def _usable_language(name: str) -> str:
 
 
 Number = Annotated[int, Field(ge=1, le=_LARGEST)]
+Count = Annotated[int, Field(ge=0)]
 CardId = Annotated[str, Field(pattern=r"^(mem|sq)-[0-9]{4,10}$")]
 Moment = Annotated[AwareDatetime, AfterValidator(_within_years)]
 Name = Annotated[Text, Field(max_length=255)]
@@ -46,6 +47,23 @@ class _Record(BaseModel):
     kind: str
 
 
+class _Format(BaseModel):
+    """What the first line of an export has in every format."""
+
+    kind: Literal["workspace"]
+    format: int
+
+
+class Records(BaseModel):
+    """How many lines of each kind a file has."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    card: Count
+    question: Count
+    source: Count
+    link: Count
+
+
 class Header(_Record):
     """The first line: what the file is. `numbers` are the last ones given to cards, by prefix."""
 
@@ -54,6 +72,7 @@ class Header(_Record):
     workspace: str
     language: Annotated[str, AfterValidator(_usable_language)]
     numbers: dict[Annotated[str, Field(pattern="^(mem|sq)$")], Number]
+    records: Records
 
 
 class DependencyRecord(BaseModel):
@@ -176,6 +195,12 @@ class Checked:
                 raise ValueError("target_id: a card has no link to itself")
             self._once(record, (record.source_id, record.target_id))
 
+    def missing(self) -> list[str]:
+        """How the lines differ in number from what the first one says, in words."""
+        told = self.header.records.model_dump()
+        found = {kind: len(ids) for kind, ids in self._ids.items()}
+        return [f"{found[kind]} of {told[kind]} {kind} lines" for kind in told if found[kind] != told[kind]]
+
     def _add_card(self, card: CardRecord) -> None:
         prefix, _, number = card.card_id.partition("-")
         if prefix != card.family.id_prefix:
@@ -201,7 +226,7 @@ def checked(stream: IO[bytes]) -> Checked:
     """The file's records, looked at one by one.
 
     Raises:
-        InvalidInput: with every faulty line.
+        InvalidInput: with every faulty line; or there are fewer lines, or more, than the first one says.
     """
     lines = jsonl.lines(stream)
     found = Checked(_header(lines))
@@ -215,15 +240,22 @@ def checked(stream: IO[bytes]) -> Checked:
             faults.add(number, str(error))
     if faults.total:
         raise InvalidInput("; ".join(f"{line}: {fault}" for line, fault in faults.named().items()))
+    if differing := found.missing():
+        raise InvalidInput(f"the file holds {', '.join(differing)}: it is not the whole export, so export anew")
     return found
 
 
 def _header(lines: Iterator[tuple[int, bytes]]) -> Header:
     number, line = next(lines, (1, b""))
     try:
-        header = Header.model_validate_json(line)
+        _require_format(number, line)
+        return Header.model_validate_json(line)
     except ValidationError as error:
         raise InvalidInput(f"line {number}: is not the first of an export: {jsonl.described(error)}") from None
-    if header.format != FORMAT:
-        raise InvalidInput(f"line {number}: the export's format is {header.format}, and this reads {FORMAT}")
-    return header
+
+
+def _require_format(number: int, line: bytes) -> None:
+    """Before anything else, since the other fields of another format are others."""
+    found = _Format.model_validate_json(line).format
+    if found != FORMAT:
+        raise InvalidInput(f"line {number}: the export's format is {found}, and this reads {FORMAT}")

@@ -9,6 +9,7 @@ from memory_pipeline.archive import identities, workspaces
 from memory_pipeline.archive.latency import latency
 from memory_pipeline.archive.projections import PendingReason, pending_reasons
 from memory_pipeline.archive.queries import load
+from memory_pipeline.archive.waiting import count_waiting_edits
 from memory_pipeline.cards import Family
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class WorkspaceStatus:
         deferred: pending points that an attempt has failed for.
         reasons: why points are pending, as far as an attempt or the audit has said it, with how many are.
         put_off: the same reasons with attempts and next tries.
+        waiting_edits: submitted edits that are not applied yet.
         changing: while the embeddings change, the same two numbers for the collections that are filled beside those;
             else None.
     """
@@ -63,6 +65,7 @@ class WorkspaceStatus:
     deferred: int
     reasons: dict[str, int]
     put_off: tuple[PendingReason, ...]
+    waiting_edits: int
     changing: dict[str, int] | None
 
     def as_json(self) -> dict[str, Any]:
@@ -87,7 +90,8 @@ def workspace_status(tx: Tx, configured: str) -> WorkspaceStatus:
     sources = {name: int(number) for name, number in tx.row(_SQL["sources"]).items()}
     counted: dict[str, Any] = {**ledger_counts(tx), **sources, **points, **_propagation(tx, serving)}
     changing = next(({name: each[name] for name in ("certified", "pending")} for each in beside), None)
-    return WorkspaceStatus(cards=card_counts(tx), **counted, changing=changing)
+    waiting = count_waiting_edits(tx)
+    return WorkspaceStatus(cards=card_counts(tx), **counted, waiting_edits=waiting, changing=changing)
 
 
 def status(database: Database, configured: str) -> dict[str, WorkspaceStatus]:

@@ -13,7 +13,7 @@ from itertools import groupby, islice
 from typing import IO, TYPE_CHECKING, Any
 
 from memory_pipeline import jsonl
-from memory_pipeline.archive import cards, grants, workspaces
+from memory_pipeline.archive import cards, grants, identities, workspaces
 from memory_pipeline.archive.queries import load
 from memory_pipeline.archive.records import (
     FORMAT,
@@ -33,6 +33,7 @@ from memory_pipeline.text import equality_key
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Database, Tx
+    from memory_pipeline.embedding.base import EmbeddingIdentity
 
 _SQL = load("transfer")
 
@@ -92,7 +93,9 @@ def _write(stream: IO[bytes], record: dict[str, Any]) -> None:
 # ── In ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def import_workspace(database: Database, workspace: str, stream: IO[bytes], *, principal: str) -> Transferred:
+def import_workspace(
+    database: Database, workspace: str, stream: IO[bytes], identity: EmbeddingIdentity, *, principal: str
+) -> Transferred:
     """Read into an empty workspace what `export` wrote, in one transaction; the workspace is made where there is none.
 
     Ids and versions are kept, and no number that was ever given is given again. What the index should hold follows by
@@ -102,10 +105,11 @@ def import_workspace(database: Database, workspace: str, stream: IO[bytes], *, p
         database: the archive.
         workspace: the name that it gets here.
         stream: the file, which is read twice: nothing is written before all of it was checked.
+        identity: the embedding identity that projections are kept for from then on.
         principal: an administrator; of a workspace that is made here, its first.
 
     Raises:
-        InvalidInput: the file has faults, all named with their lines; or the workspace is not empty.
+        InvalidInput: the file has faults, all named with their lines, or is incomplete; or the workspace is not empty.
         UnknownWorkspace: no workspace may be called so.
         NotPermitted: the principal is no administrator of the workspace.
     """
@@ -117,6 +121,7 @@ def import_workspace(database: Database, workspace: str, stream: IO[bytes], *, p
     with database.transaction(workspace, writing=True) as tx:
         grants.require_in(tx, principal, grants.Role.ADMINISTRATOR)
         _require_empty(tx, found.header)
+        identities.register(tx, identity)
         done = Transferred()
         for batch in _batches(RECORD.validate_json(line) for _, line in jsonl.lines(stream)):
             _INSERT[type(batch[0])](tx, batch, done)

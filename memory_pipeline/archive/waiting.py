@@ -66,7 +66,12 @@ def waiting_sessions(tx: Tx) -> list[str]:
 def waiting_edits(database: Database, workspace: str) -> int:
     """How many submitted edits are not applied yet."""
     with database.transaction(workspace) as tx:
-        return int(tx.row(_SQL["waiting_edits"])["edits"])
+        return count_waiting_edits(tx)
+
+
+def count_waiting_edits(tx: Tx) -> int:
+    """How many submitted edits of the transaction's workspace are not applied yet."""
+    return int(tx.row(_SQL["waiting_edits"])["edits"])
 
 
 def candidates(tx: Tx, limit: int) -> tuple[int, list[Candidate]]:

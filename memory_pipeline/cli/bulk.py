@@ -82,7 +82,7 @@ def apply_(*, names: tuple[str, ...], json_output: bool) -> None:
     with opened_runtime() as runtime:
 
         def work(name: str) -> dict[str, Any]:
-            return asdict(apply_waiting(runtime.database, name))
+            return asdict(apply_waiting(runtime.database, name, runtime.identity))
 
         outcome = for_each(names or known_workspaces(runtime), work)
     finish(outcome, console.applied_table, json_output=json_output)
@@ -132,7 +132,7 @@ def import_(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
 
     with opened_runtime() as runtime, _read_twice(file) as stream:
         principal = runtime.settings.acting_principal
-        done = import_workspace(runtime.database, workspace, stream, principal=principal)
+        done = import_workspace(runtime.database, workspace, stream, runtime.identity, principal=principal)
     if json_output:
         print_json(asdict(done))
     else:
@@ -148,7 +148,8 @@ def import_legacy_(*, file: IO[bytes], workspace: str, json_output: bool) -> Non
     from memory_pipeline.archive.legacy import import_legacy  # noqa: PLC0415
 
     with opened_runtime() as runtime:
-        report = import_legacy(runtime.database, workspace, file, principal=runtime.settings.acting_principal)
+        principal = runtime.settings.acting_principal
+        report = import_legacy(runtime.database, workspace, file, runtime.identity, principal=principal)
     if json_output:
         print_json(report.as_json())
     else:

@@ -29,6 +29,11 @@ _TEXTS = {
 }
 _FROM_FILE = ("detail", "sql", "context")
 _REPLACES = "repeatable; replaces those of a changed card"
+# Innermost level first, as the names are taken from their ends.
+_TABLE = ("table", "schema", "database")
+_COLUMN = ("column", *_TABLE)
+TABLE_FORM, COLUMN_FORM = "[[DATABASE.]SCHEMA.]TABLE", "[[[DATABASE.]SCHEMA.]TABLE.]COLUMN"
+"""How the name of a table or column is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +128,34 @@ def _text(name: str, given: Mapping[str, Any]) -> str | None:
 
 
 def _table(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> list[dict[str, str]]:
-    return [_object(value, ("table", "schema", "database")) for value in values]
+    return [_object(value, _TABLE) for value in values]
 
 
 def _column(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> list[dict[str, str]]:
-    return [_object(value, ("column", "table", "schema", "database")) for value in values]
+    return [_object(value, _COLUMN) for value in values]
+
+
+def depended_on(table: str, column: str) -> dict[str, str]:
+    """Level → name of the one database object that a table's and a column's name, either of them empty, describe.
+
+    Raises:
+        click.UsageError: the column is one of another table.
+    """
+    of_table, of_column = (
+        _object(name, levels) if name else {} for name, levels in ((table, _TABLE), (column, _COLUMN))
+    )
+    if any(of_table.get(level, name).lower() != name.lower() for level, name in of_column.items()):
+        raise click.UsageError(f"{column!r} is no column of {table!r}: name one of them")
+    return of_column | of_table
 
 
 def _object(value: str, levels: tuple[str, ...]) -> dict[str, str]:
     """A database object whose name has its innermost level last."""
     parts = value.split(".")
     if len(parts) > len(levels):
-        raise click.BadParameter(f"{value!r} has more than {len(levels)} names: give names with dots through --from")
+        raise click.BadParameter(
+            f"{value!r} has more than {len(levels)} names: names with dots go through --from alone"
+        )
     return dict(zip(levels, reversed(parts), strict=False))
 
 
@@ -158,8 +179,10 @@ _LINKS = {"links": True, "links_from": False, "unlinks": True, "unlinks_from": F
 _SOURCE = click.option("--from", "source", type=click.File("rb"), help="A JSON edit; - is standard input.")
 _LISTS = (
     _several("--concept", "concepts", f"A concept ({_REPLACES})."),
-    _several("--table", "tables", f"A table it depends on ({_REPLACES}).", _table, "[SCHEMA.]TABLE"),
-    _several("--column", "columns", f"A column it depends on ({_REPLACES}).", _column, "[SCHEMA.]TABLE.COLUMN"),
+    _several("--table", "tables", f"A table it depends on ({_REPLACES}).", _table, TABLE_FORM),
+    _several(
+        "--column", "columns", f"A column it depends on ({_REPLACES}).", _column, "[[DATABASE.]SCHEMA.]TABLE.COLUMN"
+    ),
     _several("--link", "links", "Link to a card, or change that link (repeatable).", _linked, "OTHER=MEANING"),
     _several("--link-from", "links_from", "The same from a card (repeatable).", _linked, "OTHER=MEANING"),
     _several("--unlink", "unlinks", "Remove the link to a card (repeatable).", _unlinked, "OTHER"),

@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_pipeline.cards import Family
+from memory_pipeline.cards import Family, Flag
 from memory_pipeline.cli import display
-from memory_pipeline.cli.card_options import edit_of, edit_options, family_option, required_version, version_option
+from memory_pipeline.cli.card_options import (
+    COLUMN_FORM,
+    TABLE_FORM,
+    depended_on,
+    edit_of,
+    edit_options,
+    family_option,
+    required_version,
+    version_option,
+)
 from memory_pipeline.cli.common import as_json, opened_curation, print_json, workspace_option
 from memory_pipeline.edits import Change, Delete, Edit, Link, Merge
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.listing import ListRequest
 
+_ZONE = "in UTC unless it names a zone"
+_SORTS = ["card_id", "family", "title", "updated_at", "created_at", "version", "sources"]
 _later = click.option("--no-propagate", "later", is_flag=True, help="Leave the index to the next projection.")
 
 
@@ -33,7 +44,7 @@ def _moment(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 @click.group()
 def card() -> None:
-    """Cards, one at a time: create, change, delete, merge, link, find."""
+    """Cards, one at a time: create, change, delete, merge, link, find. Times are shown in UTC."""
 
 
 @card.command()
@@ -138,24 +149,31 @@ def show(*, card_id: str, workspace: str, json_output: bool) -> None:
     "--family", "-f", "families", multiple=True, type=click.Choice([f.value for f in Family]), help="Only these."
 )
 @click.option("--concept", default="", help="Only cards that name it.")
-@click.option("--table", default="", help="Only cards that depend on it.")
-@click.option("--column", default="", help="Only cards that depend on it.")
+@click.option("--table", default="", metavar=TABLE_FORM, help="Only cards that depend on it.")
+@click.option("--column", default="", metavar=COLUMN_FORM, help="Only cards that depend on it.")
 @click.option("--origin", type=click.Choice(["session", "hand"]), help="Only cards made so.")
-@click.option("--updated-after", callback=_moment, metavar="TIME", help="Only cards that last changed then or later.")
-@click.option("--updated-before", callback=_moment, metavar="TIME", help="Only cards that last changed before.")
+@click.option(
+    "--updated-after", callback=_moment, metavar="TIME", help=f"Only cards that last changed then or later ({_ZONE})."
+)
+@click.option(
+    "--updated-before", callback=_moment, metavar="TIME", help=f"Only cards that last changed before ({_ZONE})."
+)
 @click.option(
     "--state", type=click.Choice(["recallable", "pending"]), help="Only cards that the index follows, or not."
 )
-@click.option("--flag", default="", help="Only cards with this flag.")
-@click.option("--sort", default="updated_at", show_default=True, help="What decides the order.")
+@click.option("--flag", default="", help=f"Only cards with this flag: {', '.join(Flag)}.")
+@click.option(
+    "--sort", default="updated_at", show_default=True, type=click.Choice(_SORTS), help="What decides the order."
+)
 @click.option("--ascending", is_flag=True, help="From the smallest up.")
 @click.option("--limit", "-n", default=50, show_default=True, help="How many cards at most.")
 @click.option("--offset", default=0, show_default=True, help="How many cards of the order to skip.")
 @as_json
-def list_(*, workspace: str, ascending: bool, json_output: bool, **filters: Any) -> None:
+def list_(*, workspace: str, table: str, column: str, ascending: bool, json_output: bool, **filters: Any) -> None:
     """List the cards that TEXT (words, parts of words, an id) and all filters fit, and how many there are in all."""
+    request = _request(descending=not ascending, **depended_on(table, column), **filters)
     with opened_curation() as curation:
-        page = curation.list(workspace, _request(descending=not ascending, **filters))
+        page = curation.list(workspace, request)
     if json_output:
         print_json(asdict(page))
     else:

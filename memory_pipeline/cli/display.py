@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from memory_pipeline.cards import Dependency
-from memory_pipeline.console import escape, put_off, show_table
+from memory_pipeline.cards import Dependency, Flag
+from memory_pipeline.console import escape, moment_text, put_off, show_table
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.grants import Grant
@@ -24,13 +24,19 @@ _TEXTS = ("subject", "question", "detail", "rationale", "context", "dialect", "s
 
 
 def print_outcome(outcome: Outcome) -> None:
-    """Whether an edit was saved, and whether recall answers accordingly."""
-    done = "is deleted" if outcome.version is None else f"is saved, at version {outcome.version}"
-    if outcome.recallable:
-        _out.print(f"{outcome.card_id} {done}; the index follows.", markup=False)
-        return
-    _out.print(f"{outcome.card_id} {done}. The index does not follow yet: {outcome.reason}.", markup=False)
-    _out.print("`memory-pipeline card pending` lists it, `memory-pipeline card retry` completes it.", style="dim")
+    """Whether an edit changed anything, how the card is flagged, and whether recall answers accordingly."""
+    if outcome.version is None:
+        done = "is deleted"
+    elif outcome.changed:
+        done = f"is saved, at version {outcome.version}"
+    else:
+        done = f"stays at version {outcome.version}, since nothing changed"
+    follows = "; the index follows" if outcome.recallable else f". The index does not follow yet: {outcome.reason}"
+    _out.print(f"{outcome.card_id} {done}{follows}.", markup=False)
+    for flag in outcome.flags:
+        _out.print(f"{outcome.card_id} is flagged {_flagged(flag)}.", style="yellow", markup=False)
+    if not outcome.recallable:
+        _out.print("`memory-pipeline card pending` lists it, `memory-pipeline card retry` completes it.", style="dim")
 
 
 def print_page(page: Page) -> None:
@@ -53,7 +59,8 @@ def print_card(card: CardDetail) -> None:
         _line(name, getattr(card.content, name))
     _line("concepts", ", ".join(card.content.concepts))
     _line("depends on", ", ".join(_object(each) for each in card.content.dependencies))
-    _line("flags", ", ".join(card.flags))
+    for flag in card.flags:
+        _line("flagged", _flagged(flag))
     _line("index", _state(card.projection))
     for link in card.links:
         _line("link", f"{'to' if link.outgoing else 'from'} {link.other} ({link.title}): {link.meaning}")
@@ -114,6 +121,11 @@ def _line(name: str, text: str) -> None:
         _out.print(f"  [dim]{name}[/dim]  {escape(text)}")
 
 
+def _flagged(flag: str) -> str:
+    """A flag and what it says, as far as this library raises it itself: an import keeps others too."""
+    return f"{flag}: {Flag(flag).meaning}" if flag in set(Flag) else flag
+
+
 def _object(dependency: Dependency) -> str:
     levels = (dependency.database, dependency.schema, dependency.table, dependency.column)
     return ".".join(level for level in levels if level)
@@ -134,4 +146,4 @@ def _held_up(point: PointState | ListedCard) -> str:
 
 
 def _moment(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}" if moment else ""
+    return moment_text(moment, "%Y-%m-%d %H:%M") if moment else ""

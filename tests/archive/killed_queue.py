@@ -19,7 +19,7 @@ def main(workspace: str) -> None:
 
     editing.apply = apply_and_die
     with Runtime(load_settings()) as runtime:
-        queue.apply_waiting(runtime.database, workspace)
+        queue.apply_waiting(runtime.database, workspace, runtime.identity)
 
 
 if __name__ == "__main__":

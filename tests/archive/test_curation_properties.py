@@ -101,6 +101,7 @@ class Curating(RuleBasedStateMachine):
     @rule(pick=PICK, other=PICK, outgoing=st.booleans(), meaning=st.sampled_from([None, "near", "far"]))
     def link(self, pick, other, outgoing, meaning):
         card_id, other_id = self._card(pick), self._card(other)
+        before = {(link.other, link.outgoing): link.meaning for link in self.editor.links(card_id)}
         try:
             self.editor.alter(card_id, Link(other_id, meaning, outgoing))
         except InvalidEdit:
@@ -108,6 +109,10 @@ class Curating(RuleBasedStateMachine):
             return
         here = {(link.other, link.outgoing): link.meaning for link in self.editor.links(card_id)}
         assert here.get((other_id, outgoing)) == meaning
+        differs = before.get((other_id, outgoing)) != meaning
+        for end in (card_id, other_id):
+            assert self.editor.version(end) == self.cards[end].version + differs
+        self.decided |= {card_id} if differs else set()
 
     @precondition(lambda self: len(self.cards) > 1)
     @rule(pick=PICK, other=PICK)

@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from memory_pipeline.archive.editing import Saved
-from memory_pipeline.archive.intake import LEDGER_DIFFERS, SQL_UNPARSED
-from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from memory_pipeline.edits import Change, Create, Delete, Link, Merge
 from memory_pipeline.edits_json import content_as_json
 from memory_pipeline.errors import CardNotFound, InvalidEdit, VersionConflict
@@ -109,7 +108,7 @@ class TestChange:
         editor.create(dependencies=(TABLE, COLUMN), concepts=("a",))
         before = editor.picture()
         same = {"subject": "active patient", "dependencies": (COLUMN, TABLE, TABLE), "concepts": ("a",)}
-        assert editor.alter("mem-0001", **same) == Saved("mem-0001", 1)
+        assert editor.alter("mem-0001", **same) == Saved("mem-0001", 1, changed=False)
         assert editor.picture() == before
 
     def test_that_the_point_does_not_show_leaves_it_certified(self, editor):
@@ -147,7 +146,7 @@ class TestChange:
 
 
 class TestConflict:
-    def test_shows_what_changed_and_changes_nothing(self, editor):
+    def test_shows_what_the_card_says_instead_and_changes_nothing(self, editor):
         editor.create(concepts=("a",))
         editor.alter("mem-0001", detail="theirs", rationale="theirs")
         before = editor.picture()
@@ -156,30 +155,43 @@ class TestConflict:
         error = conflict.value
         assert (error.card_id, error.based_on, error.version, error.updated_by) == ("mem-0001", 1, 2, "anna")
         assert (error.now, error.links) == ({"detail": "theirs"}, [])
-        assert "detail is now 'theirs'" in str(error)
+        assert "; the card says detail 'theirs'; look at the card" in str(error)
         assert editor.picture() == before
+
+    def test_claims_of_nothing_that_it_has_changed(self, editor):
+        """No history is kept: what the edit wanted to replace may have been so all along."""
+        editor.create(subject="first")
+        editor.create(subject="second")
+        editor.alter("mem-0001", detail="theirs")
+        with pytest.raises(VersionConflict) as conflict:
+            editor.alter("mem-0001", Link("mem-0002", None), Link("mem-0002", "x", outgoing=False), version=1,
+                         subject="mine")  # fmt: skip
+        said = "the card says subject 'first', has no link to mem-0002, has no link from mem-0002; look"
+        assert said in str(conflict.value)
+        assert not any(word in str(conflict.value) for word in ("now", "gone", "family"))
 
     def test_of_an_edit_that_replaces_nothing_shows_the_whole_card(self, editor):
         for subject in ("active patient", "other", "third"):
             editor.create(subject=subject, dependencies=(Dependency("", "", "patients", ""),), concepts=("a", "b"))
         editor.alter("mem-0001", Link("mem-0002", "narrows"), Link("mem-0003", "needs", outgoing=False))
-        for edit in (Delete("mem-0001", 1), Merge("mem-0001", 1, "mem-0002", 1), Merge("mem-0002", 1, "mem-0001", 1)):
+        for edit in (Delete("mem-0001", 1), Merge("mem-0001", 1, "mem-0002", 2), Merge("mem-0002", 2, "mem-0001", 1)):
             with pytest.raises(VersionConflict) as conflict:
                 editor.apply(edit)
-            assert conflict.value.now == content_as_json(editor.content("mem-0001"))
+            said = content_as_json(editor.content("mem-0001"))
+            assert conflict.value.now == {name: value for name, value in said.items() if name != "family"}
             assert conflict.value.links == [
                 {"other": "mem-0002", "meaning": "narrows", "outgoing": True},
                 {"other": "mem-0003", "meaning": "needs", "outgoing": False},
             ]
-            for said in ("subject is now 'active patient'", "concepts is now 'a, b'", "dependencies is now 'patients'",
-                         "the link to mem-0002 is now 'narrows'", "the link from mem-0003 is now 'needs'"):  # fmt: skip
-                assert said in str(conflict.value)
+            for part in ("the card says subject 'active patient'", "concepts 'a, b'", "dependencies 'patients'",
+                         "links to mem-0002 'narrows', is linked from mem-0003 'needs'; look"):  # fmt: skip
+                assert part in str(conflict.value)
 
     def test_of_an_edit_of_links_shows_what_became_of_them(self, editor):
         for _ in range(3):
             editor.create()
         editor.alter("mem-0001", Link("mem-0002", "narrows"))
-        with pytest.raises(VersionConflict, match="the link to mem-0003 is gone") as conflict:
+        with pytest.raises(VersionConflict, match="links to mem-0002 'narrows', has no link to mem-0003") as conflict:
             editor.alter("mem-0001", Link("mem-0002", "x"), Link("mem-0003", "x"), version=1, concepts=())
         assert conflict.value.now == {}
         assert [link["meaning"] for link in conflict.value.links] == ["narrows", None]
@@ -238,12 +250,45 @@ class TestLinks:
         editor.alter("mem-0001", Link("mem-0002", "widens", outgoing=False))
         assert editor.links("mem-0001") == {Link("mem-0002", "narrows"), Link("mem-0002", "widens", outgoing=False)}
 
-    def test_count_a_version_of_the_edited_card_alone(self, editor):
-        assert editor.version("mem-0001") == 2
-        assert editor.version("mem-0002") == editor.version("mem-0003") == 1
+    def test_count_a_version_of_the_cards_at_both_ends(self, editor):
+        assert self.versions(editor) == [2, 2, 2]
+        editor.alter("mem-0002", Link("mem-0001", "narrows", outgoing=False), Link("mem-0001", "back"))
+        assert self.versions(editor) == [3, 3, 2]
+        editor.alter("mem-0003", Link("mem-0001", None))
+        assert self.versions(editor) == [4, 3, 3]
+        editor.create(Link("mem-0001", "see"), Link("mem-0002", "see", outgoing=False))
+        assert self.versions(editor) == [5, 4, 3]
+
+    def test_make_an_edit_from_the_other_end_a_conflict(self, editor):
+        """Or an edit that was made without having seen them would overwrite them, or delete their card."""
+        seen = editor.version("mem-0002")
+        editor.alter("mem-0001", Link("mem-0002", "theirs"))
+        for edit in (
+            Change("mem-0002", seen, {}, (Link("mem-0001", "mine", outgoing=False),)),
+            Change("mem-0002", seen, {}, (Link("mem-0001", None, outgoing=False),)),
+            Delete("mem-0002", seen),
+        ):
+            with pytest.raises(VersionConflict, match="mem-0001 'theirs'"):
+                editor.apply(edit)
+        assert Link("mem-0002", "theirs") in editor.links("mem-0001")
+
+    def test_leave_what_the_card_at_the_other_end_says_to_its_sessions(self, editor):
+        editor.given(clarified(1, "of a session"), promoted(2, 1), sql=None)
+        editor.certify_all()
+        editor.apply(Change("mem-0001", 2, {}, (Link("mem-0004", "near"),)), principal="bruno")
+        found = editor.detail("mem-0004")
+        assert (found.version, found.updated_by, found.edited) == (2, "bruno", False)
+        assert found.created_at < found.updated_at
+        assert editor.pending() == set()
 
     def test_that_are_there_or_gone_already_change_nothing(self, editor):
-        assert editor.alter("mem-0001", Link("mem-0002", "explains"), Link("mem-0003", None)) == Saved("mem-0001", 2)
+        before = editor.picture()
+        saved = editor.alter("mem-0001", Link("mem-0002", "explains"), Link("mem-0003", None))
+        assert saved == Saved("mem-0001", 2, changed=False)
+        assert editor.picture() == before
+
+    def versions(self, editor) -> list[int]:
+        return [editor.version(f"mem-000{number}") for number in (1, 2, 3)]
 
     def test_survive_a_change_of_the_content(self, editor):
         before = editor.links("mem-0001")
@@ -271,7 +316,7 @@ class TestLinks:
         editor.delete("mem-0001")
         assert editor.card_ids() == ["mem-0002", "mem-0003"]
         assert editor.links("mem-0002") == {Link("mem-0003", "near")}
-        assert (editor.version("mem-0002"), editor.version("mem-0003")) == (2, 1)
+        assert (editor.version("mem-0002"), editor.version("mem-0003")) == (3, 3)  # nothing of it can be overwritten
 
 
 class TestOtherWorkspaces:
@@ -327,15 +372,36 @@ class TestDependencies:
         editor.alter("sq-0001", dependencies=())
         assert editor.content("sq-0001").dependencies == ()
 
+    @pytest.mark.parametrize("values", [{"sql": "SELECT * FROM visits"}, {"dialect": "duckdb"}, {"schema": "other"}])
+    def test_that_are_given_stay_when_the_sql_changes(self, editor, values):
+        editor.create(family=SOLVED, sql="SELECT id FROM patients", dependencies=(COLUMN,))
+        editor.alter("sq-0001", **values)
+        assert editor.content("sq-0001").dependencies == (COLUMN,)
+        editor.alter("sq-0001", sql="SELECT (")
+        assert (editor.content("sq-0001").dependencies, editor.detail("sq-0001").flags) == ((COLUMN,), ())
+
+    def test_that_are_given_as_the_sql_has_them_follow_it(self, editor):
+        editor.create(
+            family=SOLVED, sql="SELECT id FROM patients", database="d", schema="s", dependencies=(COLUMN, TABLE)
+        )
+        editor.alter("sq-0001", sql="SELECT * FROM visits")
+        assert editor.content("sq-0001").dependencies == (Dependency("d", "s", "visits"),)
+
+    def test_of_a_session_s_solved_question_follow_its_sql(self, editor):
+        editor.given(approved(1))
+        editor.alter("sq-0001", sql="SELECT * FROM visits")
+        assert editor.content("sq-0001").tables == ("visits",)
+
     def test_of_sql_that_does_not_parse_are_unknown_and_flagged_until_it_does(self, editor):
-        editor.create(family=SOLVED, sql="SELECT (")
-        assert editor.detail("sq-0001").flags == (SQL_UNPARSED,)
-        editor.alter("sq-0001", context="c")
-        assert editor.detail("sq-0001").flags == (SQL_UNPARSED,)
+        made = editor.apply(Create(a_content(SOLVED, sql="SELECT (")))
+        assert made == Saved("sq-0001", 1, flags=(Flag.SQL_UNPARSED,))
+        assert editor.detail("sq-0001").flags == (Flag.SQL_UNPARSED,)
+        assert editor.alter("sq-0001", context="c").flags == (Flag.SQL_UNPARSED,)
+        assert editor.detail("sq-0001").flags == (Flag.SQL_UNPARSED,)
         editor.alter("sq-0001", sql="SELECT 1")
         assert editor.detail("sq-0001").flags == ()
         editor.alter("sq-0001", sql="SELECT (")
-        assert editor.detail("sq-0001").flags == (SQL_UNPARSED,)
+        assert editor.detail("sq-0001").flags == (Flag.SQL_UNPARSED,)
 
     def test_of_sql_that_does_not_parse_may_be_given_by_hand(self, editor):
         editor.create(family=SOLVED, sql="SELECT (")
@@ -483,6 +549,16 @@ class TestMerge:
             Link("mem-0003", "back", outgoing=False),
         }
 
+    def test_counts_a_version_of_each_card_that_is_linked_anew(self, editor):
+        editor.alter("mem-0001", Link("mem-0003", "ours"))
+        editor.alter(
+            "mem-0002", Link("mem-0003", "theirs"), Link("sq-0001", "out"), Link("sq-0001", "in", outgoing=False)
+        )
+        before = {card_id: editor.version(card_id) for card_id in ("mem-0003", "sq-0001")}
+        editor.merge("mem-0001", "mem-0002")
+        assert editor.version("mem-0003") == before["mem-0003"]
+        assert editor.version("sq-0001") == before["sq-0001"] + 1
+
     def test_keeps_the_dependencies_of_both(self, editor):
         editor.alter("mem-0001", dependencies=(TABLE,))
         editor.alter("mem-0002", dependencies=(TABLE, COLUMN))
@@ -502,7 +578,7 @@ class TestMerge:
         editor.ingest()
         assert editor.sources("mem-0002") == [("a", 1), ("b", 1)]
         assert editor.content("mem-0002").subject == "patient in care"
-        assert editor.detail("mem-0002").flags == (LEDGER_DIFFERS,)
+        assert editor.detail("mem-0002").flags == (Flag.LEDGER_DIFFERS,)
         assert not editor.ingest().concepts
 
     def test_of_a_card_by_hand_with_one_from_a_session(self, editor):
@@ -543,7 +619,7 @@ class TestLedgersAfterEdits:
         editor.alter(card_id, **values)
         editor.ingest()
         found = editor.detail(card_id)
-        assert (found.flags, found.version) == ((LEDGER_DIFFERS,), 2)
+        assert (found.flags, found.version) == ((Flag.LEDGER_DIFFERS,), 2)
         assert {name: getattr(found.content, name) for name in values} == values
 
     @pytest.mark.parametrize("name", ["mem-0001", "sq-0001"])

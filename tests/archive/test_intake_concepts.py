@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import event
 
 from memory_pipeline.archive import cards, intake, workspaces
-from memory_pipeline.archive.intake import LEDGER_DIFFERS, SOURCES_WITHDRAWN, intake_concepts
+from memory_pipeline.archive.intake import intake_concepts
 from memory_pipeline.archive.sessions import synchronize
-from memory_pipeline.cards import CardContent, Dependency, Family
+from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from tests.archives import Archive
 from tests.builders import (
     MORNING,
@@ -248,7 +248,7 @@ class TestAdministratorsWin:
         archive.edited("mem-0001", detail="as the board decided")
         report = given(archive, clarified(1, "Active patient"), promoted(2, 1), session="two")
         card = archive.card()
-        assert (card["detail"], card["version"], card["flags"]) == ("as the board decided", 1, [LEDGER_DIFFERS])
+        assert (card["detail"], card["version"], card["flags"]) == ("as the board decided", 1, [Flag.LEDGER_DIFFERS])
         assert report.flagged == 1
         assert archive.sources("mem-0001") == [("one", 5), ("two", 1)]
 
@@ -257,13 +257,13 @@ class TestAdministratorsWin:
         archive.edited("mem-0001", detail="as the board decided")
         for name in ("two", "three"):
             given(archive, clarified(1), promoted(2, 1), session=name)
-        assert archive.card()["flags"] == [LEDGER_DIFFERS]
+        assert archive.card()["flags"] == [Flag.LEDGER_DIFFERS]
 
     def test_an_edited_card_without_sources_stays_flagged(self, archive):
         given(archive, clarified(1), promoted(2, 1))
         archive.edited("mem-0001", rationale="by law")
         report = given(archive, clarified(1), promoted(2, 1), retracted(3, 1))
-        assert archive.card()["flags"] == [SOURCES_WITHDRAWN]
+        assert archive.card()["flags"] == [Flag.SOURCES_WITHDRAWN]
         assert (report.deleted, report.flagged) == (0, 1)
         assert archive.questions() == []
 
@@ -273,7 +273,7 @@ class TestAdministratorsWin:
         given(archive, clarified(1), promoted(2, 1), retracted(3, 2))
         given(archive, clarified(1), promoted(2, 1), retracted(3, 2), promoted(4, 1))
         assert archive.card_ids() == ["mem-0001"]
-        assert archive.card()["flags"] == [LEDGER_DIFFERS]
+        assert archive.card()["flags"] == [Flag.LEDGER_DIFFERS]
 
     def test_a_source_of_equal_text_is_found_even_after_the_card_was_edited(self, archive):
         given(archive, clarified(1), promoted(2, 1), session="one")
@@ -290,7 +290,7 @@ class TestAdministratorsWin:
         given(archive, clarified(1), promoted(2, 1), session="two")
         assert archive.sources(card_id) == [("two", 1)]
         card = archive.card(card_id)
-        assert (card["subject"], card["origin"], card["flags"]) == ("Active patient.", "hand", [LEDGER_DIFFERS])
+        assert (card["subject"], card["origin"], card["flags"]) == ("Active patient.", "hand", [Flag.LEDGER_DIFFERS])
 
     def test_a_card_with_a_source_of_equal_text_comes_before_one_made_by_hand(self, archive):
         given(archive, clarified(1), promoted(2, 1), session="one")
@@ -317,13 +317,13 @@ class TestAdministratorsWin:
             tx.connection.exec_driver_sql("UPDATE card SET edited = true")
             intake.join(0.2)
         intake.join()
-        assert (archive.card()["subject"], archive.card()["flags"]) == ("edited", [LEDGER_DIFFERS])
+        assert (archive.card()["subject"], archive.card()["flags"]) == ("edited", [Flag.LEDGER_DIFFERS])
 
     def test_an_edit_that_differs_is_flagged_though_no_ledger_changed(self, archive):
         given(archive, clarified(1), promoted(2, 1))
         archive.edited("mem-0001", detail="as the board decided")
         assert archive.ingest().concepts.flagged == 1
-        assert (archive.card()["detail"], archive.card()["flags"]) == ("as the board decided", [LEDGER_DIFFERS])
+        assert (archive.card()["detail"], archive.card()["flags"]) == ("as the board decided", [Flag.LEDGER_DIFFERS])
         assert not archive.ingest().concepts
 
     def test_the_flag_goes_when_the_edit_comes_to_say_the_same(self, archive):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_pipeline.archive import cards, intake
-from memory_pipeline.archive.intake import LEDGER_DIFFERS, SOURCES_WITHDRAWN, SQL_UNPARSED
-from memory_pipeline.cards import Dependency
+from memory_pipeline.cards import Dependency, Flag
 from memory_pipeline.sql_dependencies import sql_dependencies
 from tests.builders import QUESTION, SQL, WORKSPACE, approved, clarified, retracted, rewritten
 
@@ -163,7 +162,7 @@ class TestWithdrawal:
         given(archive, approved(1))
         archive.edited("sq-0001", context="by hand")
         given(archive, approved(1), retracted(2, 1))
-        assert archive.card("sq-0001")["flags"] == [SOURCES_WITHDRAWN]
+        assert archive.card("sq-0001")["flags"] == [Flag.SOURCES_WITHDRAWN]
 
 
 class TestAdministratorsWin:
@@ -173,7 +172,7 @@ class TestAdministratorsWin:
         assert archive.ingest().solved_questions.flagged == 1
         assert not given(archive, approved(1), sql="SELECT 'by the session'")
         assert content(archive).sql == "SELECT 'by hand'"
-        assert archive.card("sq-0001")["flags"] == [LEDGER_DIFFERS]
+        assert archive.card("sq-0001")["flags"] == [Flag.LEDGER_DIFFERS]
 
     def test_the_flag_goes_when_the_session_says_the_same_again(self, archive):
         given(archive, approved(1))
@@ -212,7 +211,7 @@ class TestUnparsed:
         given(archive, approved(1), sql="SELECT FROM WHERE (")
         assert content(archive).sql == "SELECT FROM WHERE ("
         assert content(archive).dependencies == ()
-        assert archive.card("sq-0001")["flags"] == [SQL_UNPARSED]
+        assert archive.card("sq-0001")["flags"] == [Flag.SQL_UNPARSED]
 
     def test_the_flag_goes_with_the_fault(self, archive):
         given(archive, approved(1), sql="SELECT FROM WHERE (")
@@ -221,7 +220,7 @@ class TestUnparsed:
 
     def test_a_dialect_that_nobody_knows_is_flagged_until_the_manifest_is_mended(self, archive):
         given(archive, approved(1), dialect="klingon")
-        assert archive.card("sq-0001")["flags"] == [SQL_UNPARSED]
+        assert archive.card("sq-0001")["flags"] == [Flag.SQL_UNPARSED]
         given(archive, approved(1))
         assert archive.card("sq-0001")["flags"] == []
         assert content(archive).tables == ("patients",)
@@ -234,7 +233,7 @@ class TestUnparsed:
         sql = "SELECT 1 FROM patients WHERE " + " OR ".join(["a = 1"] * 6_000)
         given(archive, approved(1), sql=sql)
         assert content(archive).sql == sql
-        assert archive.card("sq-0001")["flags"] == [SQL_UNPARSED]
+        assert archive.card("sq-0001")["flags"] == [Flag.SQL_UNPARSED]
 
 
 class TestBatches:

@@ -42,7 +42,7 @@ def a_record(number: int = 1, session: str = "session-1", seq: int = 1, **others
 def imported(archive: Archive, *records: object, principal: str = "tester") -> LegacyReport:
     lines = (record if isinstance(record, bytes) else json.dumps(record).encode() for record in records)
     stream = io.BytesIO(b"\n".join(lines))
-    return import_legacy(archive.database, archive.workspace, stream, principal=principal)
+    return import_legacy(archive.database, archive.workspace, stream, archive.runtime.identity, principal=principal)
 
 
 def test_a_clarification_becomes_a_card_of_its_id_with_its_source(clinic: Archive):
@@ -54,6 +54,7 @@ def test_a_clarification_becomes_a_card_of_its_id_with_its_source(clinic: Archiv
     assert clinic.sources("mem-0007") == [("session-1", 1)]
     assert clinic.questions() == [QUESTION]
     assert clinic.column('SELECT "table" FROM card_dependency') == ["dim_patient"]
+    assert clinic.pending() == {"mem-0007", *clinic.column("SELECT question_id FROM question")}
 
 
 def test_a_second_import_doubles_nothing(clinic: Archive):
@@ -116,6 +117,7 @@ def test_what_a_ledger_that_was_read_does_not_promote_is_refused(clinic: Archive
     clinic.given(clarified(1), clarified(2, "fever"), declined(3, 2))
     report = imported(clinic, a_record(1), a_record(2, seq=2, subject="fever"))
     assert report.refused == {"concept_clarified that its session's ledger does not promote": 2}
+    assert list(report.refused_lines.values()) == [[1, 2]]
     assert clinic.card_ids() == []
 
 
@@ -142,7 +144,18 @@ def test_other_types_and_names_of_tables_are_refused_and_counted(clinic: Archive
         "datamart_requested": 1,
         "concept_clarified whose subject is the name of a table": 1,
     }
+    assert report.refused_lines == {
+        "table_promoted": [1, 2],
+        "datamart_requested": [3],
+        "concept_clarified whose subject is the name of a table": [4],
+    }
     assert (report.created, report.malformed) == (0, 0)
+
+
+def test_no_more_lines_than_can_be_looked_at_are_named(clinic: Archive, monkeypatch):
+    monkeypatch.setattr("memory_pipeline.jsonl.FAULTS_LIMIT", 2)
+    report = imported(clinic, *(a_record(1, type="table_promoted") for _ in range(3)))
+    assert (report.refused, report.refused_lines) == ({"table_promoted": 3}, {"table_promoted": [1, 2]})
 
 
 def test_malformed_lines_are_counted_with_their_numbers_and_stop_no_other(clinic: Archive):

@@ -98,6 +98,16 @@ class TestText:
         editor.create(detail="500 of aXb and cXd")
         assert editor.found(text=text) == ["mem-0001"]
 
+    @pytest.mark.parametrize("apostrophe", "'’‘ʼ´`")
+    def test_all_apostrophes_are_one(self, editor, apostrophe):
+        for other in "'’‘ʼ´`":
+            editor.create(detail=f"l{other}età", concepts=(f"l{other}età",))
+        editor.create(detail="leta l eta")
+        everything = [f"mem-000{number}" for number in range(1, 7)]
+        assert editor.found(text=f"L{apostrophe}eta") == everything
+        assert editor.found(concept=f"l{apostrophe}età") == everything
+        assert editor.content("mem-0002").detail == "l’età"
+
     @pytest.mark.parametrize("text", ["", " ", "\n\t\u00a0"])
     def test_a_blank_text_asks_for_nothing(self, several, text):
         assert several.found(text=text) == ALL
@@ -220,6 +230,15 @@ class TestFilters:
     def test_a_column_is_looked_for_in_its_table(self, several):
         assert several.found(table="dim_paziente", column="id") == []
         assert several.found(table="fact_visite", column="id") == ["mem-0002"]
+
+    def test_the_names_of_an_object_belong_to_one_dependency(self, editor):
+        editor.create(dependencies=(Dependency("dwh", "dm", "visits"), Dependency("dwh", "stage", "patients", "id")))
+        editor.create(dependencies=(Dependency("", "dm", "patients", "id"),))
+        assert editor.found(schema="DM", table="visits") == ["mem-0001"]
+        assert editor.found(schema="dm", table="patients") == ["mem-0002"]
+        assert editor.found(database="dwh", schema="dm") == ["mem-0001"]
+        assert editor.found(database="dwh", schema="dm", column="id") == []
+        assert editor.found(schema="dm") == ["mem-0001", "mem-0002"]
 
     @pytest.mark.parametrize("concept", ["visit", "visita età", "%"])
     def test_a_concept_is_a_whole_one(self, several, concept):

@@ -71,12 +71,12 @@ def test_a_migration_of_an_archive_in_use_keeps_its_cards_and_searches_them_as_a
         owner.execute("INSERT INTO workspace (workspace, language, created_by) VALUES ('clinic', 'german', 'anna')")
         owner.execute(
             "INSERT INTO card (workspace, card_id, family, origin, subject, text_key, fingerprint, updated_by) "
-            "VALUES ('clinic', 'mem-0001', 'concept', 'hand', 'Straße', 'k', 'f', 'anna')"
+            "VALUES ('clinic', 'mem-0001', 'concept', 'hand', 'Straße l’età', 'k', 'f', 'anna')"
         )
     migrate(blank_settings.owner_url, blank_settings.database_url)
     with Runtime(blank_settings) as runtime, runtime.database.transaction("clinic") as tx:
-        page = listing.list_cards(tx, runtime.identity.hash, ListRequest(text="strasse"))
-    assert [(card.card_id, card.title, card.version) for card in page.cards] == [("mem-0001", "Straße", 1)]
+        page = listing.list_cards(tx, runtime.identity.hash, ListRequest(text="strasse l'eta"))
+    assert [(card.card_id, card.title, card.version) for card in page.cards] == [("mem-0001", "Straße l’età", 1)]
 
 
 def test_two_migrations_at_once_are_as_good_as_one(blank_settings):

@@ -39,7 +39,7 @@ def submit(archive: Archive, *edits, principal: str = MAKER) -> None:
 
 
 def apply(archive: Archive) -> queue.QueueReport:
-    return queue.apply_waiting(archive.database, archive.workspace)
+    return queue.apply_waiting(archive.database, archive.workspace, archive.runtime.identity)
 
 
 def listed(archive: Archive, state: str | None = None, **others) -> list[queue.QueuedEdit]:
@@ -148,7 +148,7 @@ def test_an_edit_of_another_workspace_is_neither_seen_nor_applied(clinic: Archiv
 
 def test_an_unknown_workspace_has_no_queue(clinic: Archive):
     with pytest.raises(UnknownWorkspace):
-        queue.apply_waiting(clinic.database, "nowhere")
+        queue.apply_waiting(clinic.database, "nowhere", clinic.runtime.identity)
 
 
 # ── Applied ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,7 +156,7 @@ def test_an_unknown_workspace_has_no_queue(clinic: Archive):
 
 def test_they_are_applied_in_order_and_then_hold_no_content(clinic: Archive):
     submit(clinic, a_creation(), a_creation(subject="fever", detail="temp > 38"))
-    submit(clinic, Change("mem-0001", 1, {"detail": "flag = 1"}, (Link("mem-0002", "see"),)), Delete("mem-0002", 1))
+    submit(clinic, Change("mem-0001", 1, {"detail": "flag = 1"}, (Link("mem-0002", "see"),)), Delete("mem-0002", 2))
     assert apply(clinic) == queue.QueueReport(applied=4, refused=(), waiting=0)
     assert clinic.card_ids() == ["mem-0001"]
     assert (clinic.card()["detail"], clinic.card()["version"], clinic.card()["updated_by"]) == ("flag = 1", 2, MAKER)
@@ -170,6 +170,12 @@ def test_they_are_applied_in_order_and_then_hold_no_content(clinic: Archive):
     assert all(e.content is None and e.finished_at and e.principal == MAKER for e in done)
     assert "temp > 38" not in str(clinic.rows("SELECT * FROM admin_edit"))
     assert apply(clinic).applied == 0
+
+
+def test_what_is_applied_is_pending_from_then_on_in_a_workspace_that_nothing_was_projected_of(clinic: Archive):
+    submit(clinic, a_creation())
+    apply(clinic)
+    assert clinic.pending() == {"mem-0001"}
 
 
 def test_one_that_is_refused_is_kept_with_its_reason_and_stops_no_other(clinic: Archive):
@@ -284,7 +290,7 @@ def test_an_archive_that_goes_away_leaves_everything_waiting(clinic: Archive, mo
     assert len(listed(clinic, "waiting")) == 2
     nowhere = Database(SecretStr("postgresql+psycopg://nobody@127.0.0.1:1/nothing"))
     with pytest.raises(ArchiveUnavailable):
-        queue.apply_waiting(nowhere, CLINIC)
+        queue.apply_waiting(nowhere, CLINIC, clinic.runtime.identity)
     assert apply(clinic).applied == 2
 
 

@@ -35,6 +35,13 @@ def test_sources_candidates_and_declined_count_decisions(archive):
     assert found["cards_with_several_sources"] == 1
 
 
+def test_edits_that_wait_are_counted(archive):
+    archive.given()
+    for state in ("waiting", "waiting", "applied", "refused"):
+        archive.submitted_edit(state)
+    assert counted(archive)["waiting_edits"] == 2
+
+
 def test_lag_is_the_age_of_the_oldest_pending_work(archive):
     archive.given()
     archive.change("UPDATE projection SET wanted_at = now() - interval '1 hour' WHERE item_id = 'mem-0001'")

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from memory_pipeline.archive import cards, editing, grants, identities, workspaces
+from memory_pipeline.archive import cards, editing, grants, workspaces
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.records import FORMAT
+from memory_pipeline.archive.status import workspace_status
 from memory_pipeline.archive.transfer import Transferred, export, import_workspace
 from memory_pipeline.cards import Dependency, Family
 from memory_pipeline.edits import Change, Create, Delete, Link, Merge
@@ -40,7 +41,8 @@ def exported(archive: Archive, principal: str = MAKER) -> bytes:
 
 
 def imported(archive: Archive, content: bytes, principal: str = MAKER) -> Transferred:
-    return import_workspace(archive.database, archive.workspace, io.BytesIO(content), principal=principal)
+    identity = archive.runtime.identity
+    return import_workspace(archive.database, archive.workspace, io.BytesIO(content), identity, principal=principal)
 
 
 def edit(archive: Archive, *edits) -> None:
@@ -70,7 +72,7 @@ def curated(archive: Archive) -> None:
         Delete("mem-0002", 1),
         Delete("sq-0002", 1),
         Change("mem-0003", 1, {}, (Link("mem-0001", ODD), Link("mem-0005", "see", outgoing=False))),
-        Merge("mem-0004", 1, "mem-0005", 1),
+        Merge("mem-0004", 1, "mem-0005", 2),
     )
     archive.session(clarified(1), approved(2), promoted(3, 1), session="s1", database="moved")
     archive.ingest()  # which flags the edited card
@@ -162,11 +164,11 @@ def test_many_cards_go_in_batches(archive: Archive, copy: Archive, monkeypatch):
 def test_what_the_index_should_hold_follows(archive: Archive, copy: Archive):
     archive.runtime.embedder = HashEmbedder()
     curated(archive)
-    a_workspace(archive.runtime, COPY)
-    with copy.database.transaction(COPY) as tx:
-        identities.register(tx, archive.runtime.identity)
     imported(copy, exported(archive))
     assert copy.pending() == set(copy.column("SELECT card_id FROM card UNION SELECT question_id FROM question"))
+    copy.change("UPDATE projection SET wanted_at = wanted_at - interval '1 hour'")
+    with copy.database.transaction(COPY) as tx:
+        assert workspace_status(tx, copy.identity).lag_seconds > 3000  # and it does not begin anew with every look
     assert project(archive.runtime, COPY).pending == 0
     assert not audit(archive.runtime, COPY)
 
@@ -222,7 +224,11 @@ def test_a_workspace_that_is_not_there_has_no_export(archive: Archive):
 
 # ── Files with faults ────────────────────────────────────────────────────────────────────────────────────────────────
 
-HEADER = {"kind": "workspace", "format": FORMAT, "workspace": "clinic", "language": "italian", "numbers": {}}
+RECORDS = {"card": 0, "question": 0, "source": 0, "link": 0}
+HEADER = {
+    "kind": "workspace", "format": FORMAT, "workspace": "clinic", "language": "italian", "numbers": {},
+    "records": RECORDS,
+}  # fmt: skip
 CARD = {
     "kind": "card", "card_id": "mem-0001", "family": "concept", "version": 1, "origin": "hand", "edited": True,
     "flags": [], "subject": "fever", "detail": "temp > 38", "rationale": "", "question": "", "sql": "", "dialect": "",
@@ -247,7 +253,10 @@ def a_file(*lines: object) -> bytes:
         ([], "line 1: is not the first of an export"),
         ([CARD], "line 1: is not the first of an export"),
         ([b"nonsense"], "line 1: is not the first of an export: is not JSON"),
+        ([{"kind": "workspace", "format": 1}], "format is 1"),
         ([{**HEADER, "format": 99}], "format is 99"),
+        ([{**HEADER, "records": {"card": -1}}], "records.card: has to be 0 or more; records.question: is missing"),
+        ([HEADER, CARD], "the file holds 1 of 0 card lines"),
         ([{**HEADER, "language": "klingon"}], "language: is not supported here"),
         ([HEADER, b"{"], "line 2: is not JSON"),
         ([HEADER, b"", HEADER], "line 3: kind: only the first line"),
@@ -281,6 +290,16 @@ def test_a_fault_is_named_with_its_line_and_nothing_is_imported(copy: Archive, l
         imported(copy, a_file(*lines))
     assert fault in str(caught.value)
     assert workspaces.names(copy.database) == []
+
+
+def test_a_file_that_ends_too_early_is_refused_and_what_is_missing_is_said(archive: Archive, copy: Archive):
+    curated(archive)
+    lines = exported(archive).splitlines(keepends=True)
+    for kept, missing in ((1, "0 of 4 card lines, 0 of 2 question lines, 0 of 5 source lines, 0 of 2 link lines"),
+                          (-1, "1 of 2 link lines"), (-3, "4 of 5 source lines, 0 of 2 link lines")):  # fmt: skip
+        with pytest.raises(InvalidInput, match=f"the file holds {missing}: it is not the whole export"):
+            imported(copy, b"".join(lines[:kept]))
+    assert workspaces.names(copy.database) == [CLINIC]
 
 
 def test_every_faulty_line_is_named_at_once(copy: Archive):

@@ -1,6 +1,12 @@
 -- name: header
 SELECT language, (
-    SELECT coalesce(jsonb_object_agg(prefix, last), '{}') FROM card_number n WHERE n.workspace = w.workspace) AS numbers
+        SELECT coalesce(jsonb_object_agg(prefix, last), '{}') FROM card_number n WHERE n.workspace = w.workspace
+    ) AS numbers, jsonb_build_object(
+        'card', (SELECT count(*) FROM card WHERE workspace = :workspace),
+        'question', (SELECT count(*) FROM question WHERE workspace = :workspace),
+        'source', (SELECT count(*) FROM card_source WHERE workspace = :workspace),
+        'link', (SELECT count(*) FROM card_link WHERE workspace = :workspace)
+    ) AS records
 FROM workspace w
 WHERE workspace = :workspace
 

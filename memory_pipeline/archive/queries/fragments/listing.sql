@@ -48,11 +48,13 @@ c.family = ANY(:families)
 folded(:concept) = ANY(c.concept_keys)
 
 -- name: with_objects
--- Of a column that is asked for with its table, both are one dependency's. IS TRUE keeps it a table of hashes, as above.
+-- All names that are asked for are one dependency's. IS TRUE keeps it a table of hashes, as above.
 (c.card_id IN (
     SELECT d.card_id
     FROM card_dependency d
     WHERE d.workspace = :workspace
+        AND (CAST(:database AS text) = '' OR lower(normalize(d.database)) = lower(normalize(:database)))
+        AND (CAST(:schema AS text) = '' OR lower(normalize(d.schema)) = lower(normalize(:schema)))
         AND (CAST(:table AS text) = '' OR lower(normalize(d."table")) = lower(normalize(:table)))
         AND (CAST(:column AS text) = '' OR lower(normalize(d."column")) = lower(normalize(:column)))
 )) IS TRUE

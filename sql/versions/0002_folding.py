@@ -1,4 +1,4 @@
-"""Searches find ß by ss, and ss by ß."""
+"""Searches find ß by ss and ss by ß, and take all apostrophes for one."""
 
 from pathlib import Path
 
