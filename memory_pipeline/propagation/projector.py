@@ -7,7 +7,7 @@ another. Whatever is interrupted in between stays pending and is done again by t
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
 from itertools import chain
@@ -32,7 +32,7 @@ from memory_pipeline.points import (
 from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
 from memory_pipeline.propagation.switch import current_identities, make_live
-from memory_pipeline.propagation.vectors import TextKey, known_vectors, text_key
+from memory_pipeline.propagation.vectors import TextKey, known_vectors, missing_vectors, text_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection as Items
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 # Items; what is lost when a run is killed is at most the certification of these. Vectors are kept and progress is told
 # more often. Smaller batches would do that too, but an embedded shard takes as long to write 16 points as 256.
 _BATCH = 256
+_TRIED = 2  # items of a failed batch, to tell an outage from a refusal
 Unavailable = EmbedderUnavailable | IndexIncompatible | IndexUnavailable
+Work = Callable[[Collection, Sequence["Wanted"]], None]
 UNAVAILABLE = (EmbedderUnavailable, IndexIncompatible, IndexUnavailable)
 """What index and model raise when they cannot do what they were asked for, for whatever reason."""
 
@@ -204,46 +206,64 @@ class _Run:
         Returns:
             why none of them could be worked on, if that is so: then index or model is away, as far as these tell.
         """
+        writes = [item for item in items if item.fingerprint is not None]
+        removals = [item for item in items if item.fingerprint is None]
+        return self._attempt(collection, writes, self._write) or self._attempt(collection, removals, self._remove)
+
+    def _attempt(self, collection: Collection, items: Sequence[Wanted], work: Work) -> Unavailable | None:
+        if not items:
+            return None
         try:
-            self._write(collection, [item for item in items if item.fingerprint is not None])
-            self._remove(collection, [item.item_id for item in items if item.fingerprint is None])
+            work(collection, items)
         except UNAVAILABLE as error:
             if self._made_usable(collection, error):
                 return None  # all of it is pending now, and comes again
-            return self._isolated(collection, items, error)
+            return self._isolated(collection, items, work, error)
         except MemoryPipelineError:
             raise
         except Exception as error:  # noqa: BLE001  # nobody foresaw it, so it says nothing about the other items
             if len(items) == 1:
                 self._defer(collection, items, f"{type(error).__name__}: {error}")
             else:
-                self._halves(collection, items)
+                self._halves(collection, items, work)
         return None
 
-    def _isolated(self, collection: Collection, items: Sequence[Wanted], error: Unavailable) -> Unavailable | None:
+    def _isolated(
+        self, collection: Collection, items: Sequence[Wanted], work: Work, error: Unavailable
+    ) -> Unavailable | None:
         """Tell an outage, which is everybody's, from items that index or model refuse, which hold up nobody else.
 
         Two items are tried alone: if one of them goes through, only some of the others can be to blame. They are drawn
-        by lot, so that no two refused ones stand for the same outage for ever.
+        by lot, so that no two refused ones stand for the same outage for ever, and among those that need what failed.
         """
-        if len(items) == 1:
+        if isinstance(error, EmbedderUnavailable) and (embedded := self._embedded(items)):
+            self._attempt(collection, embedded, work)
+            items = [item for item in items if item not in embedded]
+        if len(items) < _TRIED:
             self._defer(collection, items, str(error))
             return error
-        tried = random.sample(items, 2)
-        errors = [self._batch(collection, [item]) for item in tried]
-        if all(errors):
-            if self._started_over(collection, error):
-                return None
-            self._defer(collection, [item for item in items if item not in tried], str(error))
-            return error
-        self._halves(collection, [item for item in items if item not in tried])
-        return None
+        tried = random.sample(items, _TRIED)  # fairness, not secrecy
+        rest = [item for item in items if item not in tried]
+        errors = [self._attempt(collection, [item], work) for item in tried]
+        if not all(errors):
+            self._halves(collection, rest, work)
+            return None
+        if self._started_over(collection, error):
+            return None
+        self._defer(collection, rest, str(error))
+        return error
 
-    def _halves(self, collection: Collection, items: Sequence[Wanted]) -> None:
+    def _embedded(self, items: Sequence[Wanted]) -> list[Wanted]:
+        """The items for which the model is not needed any more."""
+        texts = {item.item_id: _texts(item) for item in items}
+        missing = missing_vectors(self._runtime, self._workspace, self._embeddings, chain.from_iterable(texts.values()))
+        return [item for item in items if missing.isdisjoint(map(text_key, texts[item.item_id]))]
+
+    def _halves(self, collection: Collection, items: Sequence[Wanted], work: Work) -> None:
         """Find the items that an error comes from, so that the others of their batch are done all the same."""
         middle = len(items) // 2
-        for half in filter(None, (items[:middle], items[middle:])):
-            self._batch(collection, half)
+        for half in (items[:middle], items[middle:]):
+            self._attempt(collection, half, work)
 
     def _made_usable(self, collection: Collection, error: Unavailable) -> bool:
         """Start over with a collection of which reading shows, too, that it is damaged; whether that was done."""
@@ -267,8 +287,6 @@ class _Run:
         return True
 
     def _write(self, collection: Collection, items: Sequence[Wanted]) -> None:
-        if not items:
-            return
         runtime, into = self._runtime, self._target(collection)
         texts = {item.item_id: _texts(item) for item in items}
         known = known_vectors(
@@ -298,14 +316,13 @@ class _Run:
         self.report.written += certified
         self.report.overtaken += len(held) - certified
 
-    def _remove(self, collection: Collection, items: Sequence[str]) -> None:
-        if not items:
-            return
-        self._runtime.index.delete(self._target(collection), [point_id(self._workspace, item) for item in items])
+    def _remove(self, collection: Collection, items: Sequence[Wanted]) -> None:
+        ids = [item.item_id for item in items]
+        self._runtime.index.delete(self._target(collection), [point_id(self._workspace, item) for item in ids])
         with self._runtime.database.transaction(self._workspace) as tx:
-            removed = projections.certify_removed(tx, self._identity, collection, items)
+            removed = projections.certify_removed(tx, self._identity, collection, ids)
         self.report.removed += removed
-        self.report.overtaken += len(items) - removed
+        self.report.overtaken += len(ids) - removed
 
     def _defer_refused(self, collection: Collection, items: Sequence[Wanted]) -> None:
         """A point that the version guard left alone is newer than the archive, which the audit finds and mends."""

@@ -80,6 +80,15 @@ def known_vectors(
     return known
 
 
+def missing_vectors(
+    runtime: Runtime, workspace: str, identity: EmbeddingIdentity, texts: Iterable[PointText]
+) -> set[TextKey]:
+    """What the vectors of these texts would be kept under that the archive does not keep yet."""
+    wanted = {text_key(text) for text in texts}
+    with runtime.database.transaction(workspace) as tx:
+        return wanted - embeddings.find(tx, identity.hash, wanted).keys()
+
+
 def _batches(keys: Collection[TextKey], size: int) -> Iterator[tuple[Role, list[TextKey]]]:
     for role in Role:
         of_role = sorted(key for key in keys if key[0] is role)
