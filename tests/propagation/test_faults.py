@@ -101,7 +101,9 @@ class Troubled(Editor):
 
     def checked(self, at: datetime) -> Completeness:
         """What the check of the propagation says at a moment."""
-        return completeness({self.workspace: backlog(self.database, self.identity, self.workspace)}, target=TARGET, now=at)
+        return completeness(
+            {self.workspace: backlog(self.database, self.identity, self.workspace)}, target=TARGET, now=at
+        )
 
     def checked_too_late(self) -> Completeness:
         """What it says as soon as the oldest work is pending for longer than the target."""
