@@ -4,6 +4,8 @@ Three processes are started, each the leader of a process group of its own: the 
 are too; the UI; and the daemon. They share one code server over a private socket, so that the definitions are loaded
 once, and a signal to this process, the death of one of them, or Ctrl-C ends them all. When this process is killed,
 they end by themselves; until then they hold its lock of the home, so that no second daemon comes beside theirs.
+
+The embedded PostgreSQL is watched too: whoever needs it starts it, but the daemon needs it before it starts anybody.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -27,10 +29,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from memory_pipeline.dagster_home import CHECKOUT, dagster_environment, write_dagster_home
-from memory_pipeline.errors import InvalidInput, InvalidSettings, MemoryPipelineError
+from memory_pipeline.errors import ArchiveUnavailable, InvalidInput, InvalidSettings, MemoryPipelineError
 from memory_pipeline.runtime import Runtime
 
 if TYPE_CHECKING:
+    from memory_pipeline.embedded import EmbeddedPostgres
     from memory_pipeline.settings import Settings
 
 LOCATION = "memory_pipeline.definitions"
@@ -41,6 +44,8 @@ _READY_SECONDS = 120.0
 _STOP_SECONDS = 8.0  # a run may be under way; what it committed stays, and the rest is done by the next
 _KILL_SECONDS = 5.0
 _POLL = 0.2  # seconds
+_STARTS = 3  # of a server that does not stay up; each tries for long after a crash
+_STEADY_SECONDS = 60.0
 _LAST_PORT = 65_535
 _OURSELVES = "dev"
 
@@ -65,6 +70,40 @@ class _Hold:
         os.write(self.descriptor, f"{pid} {_started(pid)} {name}\n".encode())
 
 
+@dataclass
+class _Watchdog:
+    """Starts the embedded server again whenever it is gone, until starting it turns out to be of no use."""
+
+    server: EmbeddedPostgres
+    starts: int = field(default=0, init=False)
+    latest: float = field(default=0.0, init=False)
+
+    def look(self) -> None:
+        """Start the server if it is gone.
+
+        Raises:
+            ArchiveUnavailable: it does not start, or ends again and again soon after.
+        """
+        if self.server.runs():
+            return
+        if time.monotonic() - self.latest > _STEADY_SECONDS:
+            self.starts = 0
+        self.starts += 1
+        if self.starts > _STARTS:
+            raise ArchiveUnavailable(
+                f"PostgreSQL was started {_STARTS} times and is gone again; its log is {self.server.log}"
+            )
+        try:
+            self.server.start(create=False)
+        except ArchiveUnavailable as error:
+            if self.starts == _STARTS:
+                raise
+            _console.print(f"warning: {error}; trying again", soft_wrap=True)
+        else:
+            _console.print("PostgreSQL was gone; it runs again.")
+        self.latest = time.monotonic()
+
+
 class _Stopped(Exception):
     """Somebody asked for the end."""
 
@@ -86,7 +125,7 @@ def run_dev(settings: Settings, *, host: str = "127.0.0.1", port: int = 3000) ->
     Raises:
         InvalidSettings: the extra `pipeline` is not installed, or this is not a checkout.
         InvalidInput: the port is in use, the address is not of this machine, or the home has such a process already.
-        ArchiveUnavailable, SchemaOutOfDate: the archive cannot be used.
+        ArchiveUnavailable, SchemaOutOfDate: the archive cannot be used, or its embedded server does not stay up.
     """
     _refuse_incomplete_installation()
     _refuse_unusable_address(host, port)
@@ -98,7 +137,7 @@ def run_dev(settings: Settings, *, host: str = "127.0.0.1", port: int = 3000) ->
             settings.sessions.mkdir(parents=True, exist_ok=True)
             children = _start(stack, hold, dagster_environment(runtime), host, port)
             _tell(settings, host, port)
-            return _watch(children)
+            return _watch(children, runtime.embedded_server)
         except _Stopped:
             _console.print("Stopping…")
             return 0
@@ -259,8 +298,11 @@ def _tell(settings: Settings, host: str, port: int) -> None:
     _console.print(f"The home is {settings.home.resolve()}", soft_wrap=True)
 
 
-def _watch(children: Sequence[_Child]) -> int:
+def _watch(children: Sequence[_Child], server: EmbeddedPostgres | None) -> int:
+    watchdog = _Watchdog(server) if server else None
     while (dead := _dead(children)) is None:
+        if watchdog:
+            watchdog.look()
         time.sleep(_POLL)
     _console.print(f"error: Dagster's {dead.name} ended (exit code {dead.process.returncode}); stopping the others")
     return 1

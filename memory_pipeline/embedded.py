@@ -145,6 +145,13 @@ class EmbeddedPostgres:
                     self._refuse_empty_home()
                 return self._enter(binaries)
 
+    def runs(self) -> bool:
+        """Whether the server's process lives; a look that waits for nobody."""
+        data = _data_directory(self._home)
+        with self._translated():
+            postmaster = _Postmaster.read(data)
+            return postmaster is not None and postmaster.runs(data)
+
     def close(self) -> None:
         """Leaves the users of the server; the last one stops it. Raises nothing: what goes wrong is logged."""
         if not self._users.held:
@@ -172,7 +179,8 @@ class EmbeddedPostgres:
         return self._home / "postgres.gate.lock"
 
     @property
-    def _log(self) -> Path:
+    def log(self) -> Path:
+        """What the server and the programs that start it print."""
         return self._home / "postgres.log"
 
     def _gate(self) -> FileLock:
@@ -186,7 +194,7 @@ class EmbeddedPostgres:
             )
 
     def _enter(self, binaries: Path) -> EmbeddedUrls:
-        server = _Server(self._home, self._log, binaries)
+        server = _Server(self._home, self.log, binaries)
         if not self._users.held:
             self._users.enter()
             atexit.register(self.close)
@@ -200,7 +208,7 @@ class EmbeddedPostgres:
     def _leave(self) -> None:
         atexit.unregister(self.close)
         if self._users.leave():
-            _stop(_data_directory(self._home), self._log)
+            _stop(_data_directory(self._home), self.log)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -210,7 +218,7 @@ class EmbeddedPostgres:
             # A command's arguments and the server's words belong in the log, not in a message.
             reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise ArchiveUnavailable(
-                f"the embedded PostgreSQL of {self._home} cannot be used ({reason}); its log is {self._log}"
+                f"the embedded PostgreSQL of {self._home} cannot be used ({reason}); its log is {self.log}"
             ) from error
 
 

@@ -132,6 +132,11 @@ class Runtime:
             raise InvalidSettings("set MEMORY_DAGSTER_URL: Dagster's storage is a database of its own")
         return self._embedded.dagster
 
+    @property
+    def embedded_server(self) -> EmbeddedPostgres | None:
+        """The PostgreSQL of the home; None when the archive is a server of somebody's own."""
+        return self._server if self.settings.embedded_archive else None
+
     def migrate(self) -> str:
         """Bring the archive's schema up to date; its revision afterwards."""
         revision = migrate(self._owner_url, self._archive_url)
@@ -151,11 +156,14 @@ class Runtime:
         self.close()
 
     @_Once
-    def _embedded(self) -> EmbeddedUrls:
+    def _server(self) -> EmbeddedPostgres:
         server = EmbeddedPostgres(self.settings.home)
-        urls = server.start(create=self._create)
         self._opened.callback(server.close)
-        return urls
+        return server
+
+    @_Once
+    def _embedded(self) -> EmbeddedUrls:
+        return self._server.start(create=self._create)
 
     @property
     def _owner_url(self) -> SecretStr:

@@ -1,4 +1,4 @@
-"""Programs of the tests, started over the archive and the home of a test."""
+"""Programs of the tests, started over the archive and the home of a test, and the PostgreSQL server of a home."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
 
 from memory_pipeline.settings import Settings
 
@@ -43,3 +46,34 @@ def project_until_killed(settings: Settings, workspace: str, moment: str, *, wor
     process = started(settings, PROJECTION, work, workspace, moment)
     finished([process])
     assert process.returncode == -signal.SIGKILL
+
+
+def postmaster(home: Path) -> int | None:
+    """The number of the process that the server of a home names as its own."""
+    try:
+        return int((home / "postgres" / "postmaster.pid").read_text().split()[0])
+    except FileNotFoundError:
+        return None
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and is not waited for does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    while alive(pid):
+        time.sleep(0.01)
+
+
+def kill_postmaster(home: Path) -> int:
+    """`kill -9` of the server of a home; the number of the process that it was."""
+    pid = postmaster(home)
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    wait_until_gone(pid)
+    return pid

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 import sqlalchemy
@@ -27,6 +26,7 @@ from sqlalchemy import make_url
 from memory_pipeline import embedded
 from memory_pipeline.embedded import EmbeddedPostgres, EmbeddedUrls, is_initialized
 from memory_pipeline.errors import ArchiveUnavailable
+from tests.processes import alive, kill_postmaster, postmaster, wait_until_gone
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
 
@@ -68,25 +68,6 @@ def used_home(template: Path, home: Path) -> Path:
     """A home that was used before: a copy takes a fraction of an initialization."""
     subprocess.run(["cp", "-Rp", template, home], check=True)
     return home
-
-
-def postmaster(home: Path) -> int | None:
-    try:
-        return int((home / "postgres" / "postmaster.pid").read_text().split()[0])
-    except FileNotFoundError:
-        return None
-
-
-def alive(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
-def wait_until_gone(pid: int) -> None:
-    while alive(pid):
-        time.sleep(0.01)
 
 
 def ask(url: SecretStr, query: str) -> object:
@@ -299,11 +280,8 @@ def test_killed_server_starts_again(used_home: Path) -> None:
     with EmbeddedPostgres(used_home) as first:
         urls = first.start(create=False)
         host = str(make_url(urls.archive.get_secret_value()).query["host"])
-        pid = postmaster(used_home)
-        assert pid
         with psycopg.connect(host=host, port=5432, user="postgres", dbname="postgres"):  # a backend to outlive it
-            os.kill(pid, signal.SIGKILL)
-            wait_until_gone(pid)
+            pid = kill_postmaster(used_home)
             with EmbeddedPostgres(used_home) as second:
                 assert second.start(create=False) == urls
                 assert postmaster(used_home) != pid
@@ -313,11 +291,11 @@ def test_killed_server_starts_again(used_home: Path) -> None:
 
 def test_user_can_start_a_killed_server_again(used_home: Path) -> None:
     with EmbeddedPostgres(used_home) as server:
+        assert not server.runs()
         urls = server.start(create=False)
-        pid = postmaster(used_home)
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        wait_until_gone(pid)
+        assert server.runs()
+        kill_postmaster(used_home)
+        assert not server.runs()
         assert server.start(create=False) == urls
         assert ask(urls.archive, "SELECT 1") == 1
     assert postmaster(used_home) is None
@@ -368,10 +346,7 @@ def test_deleted_home_stays_deleted(used_home: Path) -> None:
 def test_closing_spares_a_process_that_got_the_number_of_a_dead_server(used_home: Path) -> None:
     server = EmbeddedPostgres(used_home)
     server.start(create=False)
-    pid = postmaster(used_home)
-    assert pid
-    os.kill(pid, signal.SIGKILL)
-    wait_until_gone(pid)
+    kill_postmaster(used_home)
     with subprocess.Popen(["sleep", "60"]) as bystander:
         (used_home / "postgres" / "postmaster.pid").write_text(f"{bystander.pid}\n")
         server.close()

@@ -80,3 +80,8 @@ def test_recall_needs_no_owner_and_a_migration_says_that_it_does(settings):
         assert workspaces.names(runtime.database) == []
         with pytest.raises(InvalidSettings, match="MEMORY_OWNER_URL"):
             runtime.migrate()
+
+
+def test_a_server_of_somebodys_own_is_not_taken_for_the_embedded_one(unopened, settings):
+    assert unopened.embedded_server is not None
+    assert Runtime(settings).embedded_server is None

@@ -15,14 +15,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memory_pipeline import dev
+from memory_pipeline import dev, embedded
 from memory_pipeline.archive.status import status
 from memory_pipeline.dagster_home import dagster_home
 from memory_pipeline.dev import run_dev
+from memory_pipeline.embedded import EmbeddedPostgres
 from memory_pipeline.errors import ArchiveUnavailable, InvalidInput, InvalidSettings, SchemaOutOfDate
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings, load_settings
 from tests.builders import a_session, clarified, promoted
+from tests.processes import alive, kill_postmaster, postmaster
 
 _SECONDS = 120.0
 _RUN = "import sys; from memory_pipeline.dev import run_dev; from memory_pipeline.settings import load_settings; "
@@ -40,11 +42,17 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_for(what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _SECONDS
+def wait_for(what: str, holds: Callable[[], bool], *, seconds: float = _SECONDS) -> None:
+    deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"{what} did not come in {_SECONDS:.0f} s"
+        assert time.monotonic() < deadline, f"{what} did not come in {seconds:.0f} s"
         time.sleep(0.3)
+
+
+def runs_again(home: Path, killed: int) -> bool:
+    """Whether another server has come in the place of a killed one."""
+    pid = postmaster(home)
+    return pid is not None and pid != killed and alive(pid)
 
 
 def concepts(settings: Settings, workspace: str) -> int:
@@ -96,18 +104,29 @@ def home(scratch: Path) -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def test_what_is_dropped_or_appended_becomes_recallable_and_stopping_stops_everything(home: Path):
+def test_what_is_dropped_or_appended_becomes_recallable_though_postgres_is_killed_and_ctrl_c_stops_everything(
+    home: Path, tmp_path: Path
+):
     settings = load_settings(_env_file=None, home=home)
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_", "DAGSTER"))}
-    process = subprocess.Popen([sys.executable, "-c", _RUN, str(port)], env={**environment, "MEMORY_HOME": str(home)})
+    log = tmp_path / "log"
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _RUN, str(port)], env={**environment, "MEMORY_HOME": str(home)}, stderr=written
+        )
     wait_for("the UI", lambda: listens(port))
+
+    killed = kill_postmaster(home)
+    # Before anything of this test asks for the server, which would start it.
+    wait_for("another server", lambda: runs_again(home, killed), seconds=10)
 
     two = (clarified(1), clarified(2, "fever", "temp > 38"))
     a_session(settings.sessions, *two, promoted(3, 1), status="open", sql=None)
     wait_for("the first card", lambda: concepts(settings, "clinic") == 1)
     a_session(settings.sessions, *two, promoted(3, 1), promoted(4, 2), status="open", sql=None)
     wait_for("the second card", lambda: concepts(settings, "clinic") == 2)
+    assert log.read_text().count("PostgreSQL was gone; it runs again.") == 1
 
     addresses = {
         c.laddr.ip
@@ -116,7 +135,7 @@ def test_what_is_dropped_or_appended_becomes_recallable_and_stopping_stops_every
         if c.status == psutil.CONN_LISTEN and c.laddr
     }
     assert {address for address in addresses if address} == {"127.0.0.1"}
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
     assert processes_of(home) == []
     assert not listens(port)
@@ -153,7 +172,7 @@ def test_an_address_that_is_none_of_ours_is_a_clear_error(tmp_path: Path, host, 
 
 def test_a_second_one_over_the_same_home_is_refused(dagster_settings: Settings, monkeypatch):
     # Two daemons would ask for every run twice.
-    monkeypatch.setattr(dev, "_watch", lambda children: run_dev(dagster_settings, port=free_port()))
+    monkeypatch.setattr(dev, "_watch", lambda *args: run_dev(dagster_settings, port=free_port()))
     monkeypatch.setattr(dev, "_start", lambda *args: [])
     with pytest.raises(InvalidInput, match=rf"another.*dev {os.getpid()}\); end it with: kill {os.getpid()}$"):
         run_dev(dagster_settings, port=free_port())
@@ -228,6 +247,56 @@ def test_the_death_of_one_process_stops_the_others(dagster_settings: Settings, m
     monkeypatch.setattr(dev, "_start", broken)
     assert run_dev(dagster_settings, port=free_port()) == 1
     assert all(child.process.poll() is not None for child in started)
+
+
+@pytest.fixture(scope="module")
+def embedded_home(scratch: Path) -> Path:
+    with EmbeddedPostgres(scratch / "watched") as server:
+        server.start(create=True)
+    return scratch / "watched"
+
+
+@pytest.fixture
+def server(embedded_home: Path) -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres(embedded_home) as running:
+        running.start(create=False)
+        yield running
+
+
+def test_a_server_that_is_killed_now_and_then_is_started_each_time(server, embedded_home: Path, monkeypatch):
+    monkeypatch.setattr(dev, "_STEADY_SECONDS", 0.0)
+    watchdog = dev._Watchdog(server)
+    for _ in range(dev._STARTS + 1):
+        kill_postmaster(embedded_home)
+        watchdog.look()
+        assert server.runs()
+
+
+def test_a_server_that_does_not_stay_up_is_an_error(server, embedded_home: Path):
+    watchdog = dev._Watchdog(server)
+    for _ in range(dev._STARTS):
+        kill_postmaster(embedded_home)
+        watchdog.look()
+    kill_postmaster(embedded_home)
+    with pytest.raises(ArchiveUnavailable, match=rf"started 3 times and is gone again; its log is {server.log}"):
+        watchdog.look()
+
+
+def test_a_server_that_does_not_start_again_is_an_error_after_some_tries(
+    server, embedded_home: Path, monkeypatch, capsys
+):
+    monkeypatch.setattr(embedded, "_LAUNCHES_AFTER_CRASH", 1)
+    configuration = embedded_home / "postgres" / "postgresql.conf"
+    original = configuration.read_text()
+    configuration.write_text("max_connections = none\n")
+    kill_postmaster(embedded_home)
+    watchdog = dev._Watchdog(server)
+    for _ in range(dev._STARTS - 1):
+        watchdog.look()
+    with pytest.raises(ArchiveUnavailable, match="did not start"):
+        watchdog.look()
+    assert capsys.readouterr().err.count("did not start") == dev._STARTS - 1
+    configuration.write_text(original)
 
 
 def test_a_process_that_ignores_the_polite_signal_is_killed(monkeypatch):
