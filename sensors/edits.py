@@ -9,7 +9,7 @@ from memory_pipeline.archive.waiting import waiting_edits
 from memory_pipeline.resources import Memory
 from memory_pipeline.scheduling import Candidate, decide
 from sensors import runs
-from sensors.jobs import apply_edits, reproject, request
+from sensors.jobs import apply_edits, request
 from sensors.looks import known_workspaces, look_at_each, why_none
 
 
@@ -18,8 +18,7 @@ def edit_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorResul
     """Looks for waiting edits, and asks for a run of each workspace that has some. It keeps no cursor."""
     found, broken = look_at_each(memory, known_workspaces(memory), waiting_edits)
     candidates = {name: Candidate(f"{count} waiting") for name, count in found.items() if count}
-    # The index being away must not keep edits from the archive.
-    past = runs.history(context.instance, candidates, ignoring=reproject.name)
+    past = runs.history(context.instance, candidates, of_archive=True)
     decided = decide(candidates, runs.in_flight(context.instance), past, datetime.now(UTC))
     new = runs.missing_partitions(context.instance, decided.requested)
     return SensorResult(

@@ -19,7 +19,7 @@ from memory_pipeline.ledger import list_root
 from memory_pipeline.resources import Memory
 from memory_pipeline.scheduling import REREAD_AFTER, Candidate, decide
 from sensors import runs
-from sensors.jobs import refresh, reproject, request
+from sensors.jobs import refresh, request
 from sensors.looks import known_workspaces, look_at_each, why_none
 
 
@@ -38,8 +38,7 @@ def ledger_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorRes
     found, unusable = look_at_each(memory, on_disk, lambda database, name: _candidate(memory, database, name, known))
     candidates = {name: candidate for name, candidate in found.items() if candidate}
     now = datetime.now(UTC)
-    # The index being away must not keep sessions from the archive.
-    past = runs.history(context.instance, candidates, ignoring=reproject.name)
+    past = runs.history(context.instance, candidates, of_archive=True)
     busy = runs.in_flight(context.instance)
     decided = decide(candidates, busy, past, now)
     new = runs.missing_partitions(context.instance, decided.requested)

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster._core.execution.stats import StepEventStatus
 from dagster._core.storage.tags import PRIORITY_TAG
 
 from assets.common import PARTITIONS
 from memory_pipeline.scheduling import PARTITION_TAG, PastRun
-from sensors.jobs import LAST
+from sensors.jobs import INDEX_ASSETS, LAST, reproject
 
 _UNDER_WAY = [
     DagsterRunStatus.NOT_STARTED,
@@ -36,18 +37,29 @@ def in_flight(instance: DagsterInstance) -> set[str]:
 
 
 def history(
-    instance: DagsterInstance, workspaces: Iterable[str], *, ignoring: str | None = None
+    instance: DagsterInstance, workspaces: Iterable[str], *, of_archive: bool = False
 ) -> dict[str, list[PastRun]]:
-    """The last finished runs of each workspace, latest first; those of one job may be left out."""
+    """The last finished runs of each workspace, latest first.
+
+    Args:
+        instance: whose runs.
+        workspaces: of which workspaces.
+        of_archive: whether only what they did to the archive counts: the index being away must keep neither sessions
+            nor edits from it.
+    """
     past: dict[str, list[PastRun]] = {name: [] for name in workspaces}
     since = datetime.now(UTC) - _LOOKED_BACK
     filters = RunsFilter(tags={PARTITION_TAG: list(past)}, statuses=_FINISHED, updated_after=since)
     for record in instance.get_run_records(filters=filters, limit=_RECORDS) if past else ():
         run = record.dagster_run
         runs = past[run.tags[PARTITION_TAG]]
-        if run.job_name != ignoring and len(runs) < _PAST:
+        if len(runs) < _PAST and not (of_archive and run.job_name == reproject.name):
             ended = datetime.fromtimestamp(record.end_time or record.create_timestamp.timestamp(), UTC)
-            runs.append(PastRun(ended, failed=run.status is DagsterRunStatus.FAILURE))
+            failed = run.status is DagsterRunStatus.FAILURE
+            # What came before a run that did not fail decides nothing, and need not be looked into.
+            if failed and of_archive and all(each.failed for each in runs):
+                failed = not _failed_in_the_index_alone(instance, run.run_id)
+            runs.append(PastRun(ended, failed))
     return past
 
 
@@ -60,6 +72,11 @@ def missing_partitions(instance: DagsterInstance, workspaces: Iterable[str]) -> 
 def other_partitions(instance: DagsterInstance, workspaces: Iterable[str]) -> list[str]:
     """The partitions of none of these workspaces."""
     return sorted(set(instance.get_dynamic_partitions(PARTITIONS)) - set(workspaces))
+
+
+def _failed_in_the_index_alone(instance: DagsterInstance, run_id: str) -> bool:
+    failed = [step.step_key for step in instance.get_run_step_stats(run_id) if step.status is StepEventStatus.FAILURE]
+    return bool(failed) and all(key.startswith(INDEX_ASSETS) for key in failed)
 
 
 def _gives_way(run: DagsterRun) -> bool:

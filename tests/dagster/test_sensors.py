@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.cards import Collection
 from memory_pipeline.definitions import defs
 from memory_pipeline.errors import IndexUnavailable
+from memory_pipeline.points import target
 from memory_pipeline.propagation import project
 from memory_pipeline.resources import Memory
 from sensors import runs
@@ -123,6 +125,16 @@ def test_a_workspace_whose_last_run_failed_backs_off_and_stops_no_other(pipeline
 def test_a_failed_reprojection_does_not_keep_sessions_from_the_archive(pipeline: Pipeline):
     pipeline.session("clinic")
     past_run(pipeline, "clinic", DagsterRunStatus.FAILURE, job="reproject")
+    assert pipeline.evaluate("ledger_sensor").requested == ["clinic"]
+
+
+def test_an_index_that_cannot_be_used_does_not_keep_sessions_from_the_archive_either(pipeline: Pipeline):
+    pipeline.session("clinic")
+    into = target("clinic", Collection.MEMORY_CARDS, pipeline.runtime.identity)
+    pipeline.runtime.index.ensure(replace(into, schema=replace(into.schema, dimension=8)))
+    assert not pipeline.run("refresh", "clinic").success
+    assert pipeline.evaluate("ledger_sensor").skipped == "nothing changed"
+    pipeline.session("clinic", session="another")
     assert pipeline.evaluate("ledger_sensor").requested == ["clinic"]
 
 
