@@ -31,6 +31,7 @@ _out = Console(highlight=False)
 if not _out.is_terminal:
     _out.width = 200  # nothing folds what a program or a file gets
 _err = Console(stderr=True, highlight=False)
+_DIFFERING_SHOWN = 10  # points of a workspace
 _LINES_SHOWN = 12  # of a card's text
 _NUMBERS_SHOWN = 20  # of lines
 _LINE_EVERY = 2.0  # seconds
@@ -115,8 +116,15 @@ def projection_table(outcome: Mapping[str, Any]) -> None:
 def audit_table(outcome: Mapping[str, Any]) -> None:
     """What an audit found, by workspace."""
     found = outcome["workspaces"]
-    names = list(next(iter(found.values()), {"checked": 0}))
-    show_table(("workspace", *names), [(workspace, *report.values()) for workspace, report in found.items()])
+    names = [name for name in next(iter(found.values()), {"checked": 0}) if name != "look_at"]
+    show_table(("workspace", *names), [(w, *(report[name] for name in names)) for w, report in found.items()])
+    for workspace, report in found.items():
+        for each in report["look_at"][:_DIFFERING_SHOWN]:
+            why = f" ({each['reason']})" if "reason" in each else ""
+            _say(
+                escape(f"{workspace}: {each['difference']} in {each['collection']}: {each['item']}{why}"),
+                style="yellow",
+            )
 
 
 def print_identities(found: Sequence[IdentityUse]) -> None:

@@ -75,7 +75,9 @@ def test_an_audit_finds_what_is_missing_and_a_repair_has_it_projected_again(run,
     code, out, _ = run("audit", "--json")
     assert code == 1
     found = json.loads(out)["workspaces"][WORKSPACE]
+    assert {each["item"] for each in found.pop("look_at")} >= {"mem-0001", "sq-0001"}
     assert found == {"checked": 3, **dict.fromkeys(Difference, 0), Difference.MISSING: 3}
+    assert f"{WORKSPACE}: missing in memory_cards: mem-0001" in run("audit")[1]
     assert run("audit", "--repair")[0] == 0
     assert json.loads(run("project", "--json")[1])["workspaces"][WORKSPACE]["written"] == 3
     assert run("audit")[0] == 0

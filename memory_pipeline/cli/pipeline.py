@@ -21,6 +21,8 @@ from memory_pipeline.cli.common import (
 )
 from memory_pipeline.settings import load_settings
 
+_LISTED = 100  # differing points that an audit names
+
 
 @click.command()
 @as_json
@@ -87,14 +89,11 @@ def audit(*, names: tuple[str, ...], repair: bool, json_output: bool) -> None:
 
         def work(name: str) -> dict[str, Any]:
             report = (repair_workspace if repair else audit_workspace)(runtime, name)
-            return {"checked": report.checked, **report.counts}
+            return {"checked": report.checked, **report.counts, "look_at": report.look_at(_LISTED)}
 
         outcome = for_each(names or known_workspaces(runtime), work)
     finish(outcome, console.audit_table, json_output=json_output)
-    differing = any(
-        count for report in outcome["workspaces"].values() for what, count in report.items() if what != "checked"
-    )
-    if differing and not repair:
+    if any(report["look_at"] for report in outcome["workspaces"].values()) and not repair:
         sys.exit(1)
 
 

@@ -120,7 +120,7 @@ class Comparison:
         """What differs where a collection is missing or damaged: it holds nothing, whatever was still read of it."""
         found = Findings()
         if isinstance(error, CollectionDamaged):
-            found.add(Difference.DAMAGED, 1, [Finding(Difference.DAMAGED, "", "")])
+            found.add(Difference.DAMAGED, 1, [Finding(Difference.DAMAGED, "", "", str(error))])
         if not self._certified_meanwhile():  # else a projector is about to fill it
             first = self._page("", EXAMPLES)
             found.add(Difference.MISSING, self._certification().items, [self._missing(item) for item in first])

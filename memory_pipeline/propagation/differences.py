@@ -63,11 +63,19 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One point that differs. `item_id` is "" where the point does not say whose it is."""
+    """One point that differs.
+
+    Attributes:
+        difference: in which way.
+        point_id: its id; "" where a whole collection differs.
+        item_id: whose it is; "" where it does not say.
+        reason: of a collection that cannot be used, why.
+    """
 
     difference: Difference
     point_id: str
     item_id: str
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -123,6 +131,15 @@ class AuditReport:
     def counts(self) -> dict[str, int]:
         """How many points differ, by the name of every way to."""
         return {difference.value: self.count(difference) for difference in Difference}
+
+    def look_at(self, limit: int) -> list[dict[str, str]]:
+        """Some of what differs, as JSON-ready values: collection, difference, item, and the reason where it has one."""
+        found = [(collection, each) for collection, findings in self.findings.items() for each in findings.examples]
+        return [
+            {"collection": collection.value, "difference": each.difference.value, "item": each.item_id}
+            | ({"reason": each.reason} if each.reason else {})
+            for collection, each in found[:limit]
+        ]
 
     def __bool__(self) -> bool:
         """Whether anything differs."""

@@ -24,7 +24,7 @@ class Audited:
         at: when it was made, ISO 8601 in UTC, always with milliseconds.
         checked: how many certified points it looked for.
         counts: how many points differ, by `Difference`.
-        look_at: some of them: collection, difference and item of each.
+        look_at: some of them, as `AuditReport.look_at` names them.
         failed: why it could not be made; "" when it was.
     """
 
@@ -42,12 +42,7 @@ class Audited:
 
 def audited(report: AuditReport, at: datetime) -> Audited:
     """What is kept of an audit."""
-    found = [
-        {"collection": collection.value, "difference": finding.difference.value, "item": finding.item_id}
-        for collection, findings in report.findings.items()
-        for finding in findings.examples[:_LISTED]
-    ]
-    return Audited(_moment(at), report.checked, report.counts, found[:_LISTED])
+    return Audited(_moment(at), report.checked, report.counts, report.look_at(_LISTED))
 
 
 def not_audited(reason: str, at: datetime) -> Audited:
