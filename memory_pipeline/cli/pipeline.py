@@ -199,7 +199,7 @@ def drop_identity(*, identity: str, json_output: bool) -> None:
     if json_output:
         print_json({"dropped": asdict(dropped)})
     else:
-        click.echo(f"Dropped {identity} ({dropped.model or 'of which the archive knew nothing'}).")
+        click.echo(f"Dropped {identity} ({dropped.model or 'a former model, of which no record is kept'}).")
 
 
 @click.command()
