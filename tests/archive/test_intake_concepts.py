@@ -7,7 +7,6 @@ from datetime import timedelta
 from itertools import permutations
 
 import pytest
-from sqlalchemy import event
 
 from memory_pipeline.archive import cards, intake, workspaces
 from memory_pipeline.archive.intake import intake_concepts
@@ -26,6 +25,7 @@ from tests.builders import (
     retracted,
     rewritten,
 )
+from tests.statements import counting
 
 TEXT = {"subject": "active patient", "detail": "flag_attivo = TRUE"}
 
@@ -513,11 +513,6 @@ def test_an_intake_asks_no_question_for_each_card(archive):
 
 
 def statements(archive) -> int:
-    seen = []
-    engine = archive.database._engine
-    event.listen(engine, "before_cursor_execute", listener := lambda *_: seen.append(1))
-    try:
+    with counting() as counted:
         archive.ingest()
-    finally:
-        event.remove(engine, "before_cursor_execute", listener)
-    return len(seen)
+    return len(counted.archive)

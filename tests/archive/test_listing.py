@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
 import pytest
-from sqlalchemy import event
 
 from memory_pipeline.archive.listing import LONGEST_PAGE, LONGEST_TEXT
 from memory_pipeline.cards import Dependency, Family
@@ -14,6 +13,7 @@ from memory_pipeline.edits import Link
 from memory_pipeline.errors import CardNotFound, InvalidInput
 from tests.builders import QUESTION, SQL, approved, clarified, promoted
 from tests.editors import Editor
+from tests.statements import counting
 
 SOLVED = Family.SOLVED_QUESTION
 PATIENTS, VISITS = Dependency("d", "s", "Dim_Paziente", "Flag_Attivo"), Dependency("d", "s", "fact_visite", "id")
@@ -380,24 +380,15 @@ class TestStatements:
         for number in range(12):
             links = [Link(f"mem-{n:04d}", "m") for n in range(1, number + 1)]
             editor.create(*links, dependencies=tuple(Dependency("d", "s", f"t{n}") for n in range(number)))
-            counted.append((statements(editor, lambda: editor.list(text="flag", sort="sources")),
-                            statements(editor, lambda: editor.detail("mem-0001"))))  # fmt: skip
+            counted.append((statements(lambda: editor.list(text="flag", sort="sources")),
+                            statements(lambda: editor.detail("mem-0001"))))  # fmt: skip
         assert set(counted) == {(1 + 1, 1 + 3)}  # the first one of each names the workspace
 
 
-def statements(editor, work) -> int:
-    counted: list[str] = []
-
-    def count(connection, cursor, statement, *_: object) -> None:
-        counted.append(statement)
-
-    engine = editor.database._engine
-    event.listen(engine, "before_cursor_execute", count)
-    try:
+def statements(work) -> int:
+    with counting() as counted:
         work()
-    finally:
-        event.remove(engine, "before_cursor_execute", count)
-    return len(counted)
+    return len(counted.archive)
 
 
 class TestRefusals:

@@ -7,7 +7,6 @@ from importlib import import_module
 
 import pytest
 from qdrant_client import QdrantClient
-from sqlalchemy import event
 
 from memory_pipeline.archive import audits, cards, projections
 from memory_pipeline.cards import CardContent, Collection, Family
@@ -17,6 +16,7 @@ from memory_pipeline.points import payload, point_id, target
 from memory_pipeline.propagation import Difference, audit, project, rebuild, repair
 from memory_pipeline.propagation.differences import EXAMPLES
 from tests.doubles import HashEmbedder, WatchedIndex
+from tests.statements import counting
 
 W = "clinic"
 CARDS = Collection.MEMORY_CARDS
@@ -70,19 +70,10 @@ def assert_whole(world, cards_held: int = 30) -> None:
     assert {point.payload["item"] for point in held(world)} == {f"mem-{n:04}" for n in range(1, cards_held + 1)}
 
 
-def statements(world, work) -> int:
-    counted: list[str] = []
-    engine = world.runtime.database._engine
-
-    def count(connection, cursor, statement, *_: object) -> None:
-        counted.append(statement)
-
-    event.listen(engine, "before_cursor_execute", count)
-    try:
+def statements(work) -> int:
+    with counting() as counted:
         work()
-    finally:
-        event.remove(engine, "before_cursor_execute", count)
-    return len(counted)
+    return len(counted.archive)
 
 
 class TestAllIsFoundAndMended:
@@ -221,7 +212,7 @@ def test_in_collections_that_workspaces_share_only_the_own_points_are_compared_a
 class TestBounds:
     def test_the_archive_is_asked_once_for_each_batch_of_points(self, thirty):
         audit(thirty.runtime, W)
-        counted = statements(thirty, lambda: audit(thirty.runtime, W, [CARDS]))
+        counted = statements(lambda: audit(thirty.runtime, W, [CARDS]))
         # Each transaction is opened by one statement: certified before and after (twice), batches, identities.
         assert counted == 2 * (4 + math.ceil(30 / BATCH))
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import event
 
 from memory_pipeline import Scope
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.recall import Recall
 from tests.builders import approved, clarified, promoted
 from tests.recall.memories import Memory, a_concept, depending, ids
+from tests.statements import counting
 
 
 @pytest.fixture
@@ -24,18 +24,9 @@ def filled(memory: Memory) -> Memory:
 
 
 def statements(memory: Memory, **options: object) -> int:
-    counted: list[str] = []
-    engine = memory.runtime.database._engine
-
-    def count(connection, cursor, statement, *_: object) -> None:
-        counted.append(statement)
-
-    event.listen(engine, "before_cursor_execute", count)
-    try:
+    with counting() as counted:
         memory.search("subject", **options)
-    finally:
-        event.remove(engine, "before_cursor_execute", count)
-    return len(counted)
+    return len(counted.archive)
 
 
 def test_the_number_of_statements_does_not_depend_on_how_much_is_asked_for(filled: Memory):
