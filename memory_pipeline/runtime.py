@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from memory_pipeline.archive import identities
 from memory_pipeline.archive.database import Database
 from memory_pipeline.archive.migrate import migrate
 from memory_pipeline.embedded import EmbeddedPostgres
@@ -112,13 +113,17 @@ class Runtime:
             return self._models[identity.hash]
 
     def live_identity(self, workspace: str) -> EmbeddingIdentity:
-        """The identity that recall uses for a workspace: what the index says, or else the configured one.
+        """The identity that recall uses for a workspace: what the index says, else the archive, else the settings.
 
         Raises:
+            UnknownWorkspace, ArchiveUnavailable: where the index does not say, as one that was lost.
             IndexUnavailable: the index is away.
             IndexIncompatible: it is of another version of this library, which makes other texts of the same cards.
         """
         settings = self.index.live_identity(workspace)
+        if settings is None:
+            with self.database.transaction(workspace) as tx:
+                settings = identities.live(tx)
         if settings is None or settings.get("hash") == self.identity.hash:
             return self.identity
         return stored_identity(settings)

@@ -58,13 +58,28 @@ def current(tx: Tx, configured: str) -> list[str]:
     return list(dict.fromkeys([serving(tx, configured), configured]))
 
 
-def unready(tx: Tx, identity: str) -> int:
-    """How many points keep a registered identity (its hash) from becoming the live one.
+def live(tx: Tx) -> Mapping[str, Any] | None:
+    """The settings of the identity that recall uses, as far as the archive knows."""
+    return next((row["settings"] for row in tx.rows(_SQL["live"])), None)
 
-    They are those that are pending, but for those that were tried in vain and are not to be had from the live one
-    either: a card that no model embeds keeps no other from its successor.
+
+def of_vectors(tx: Tx) -> set[str]:
+    """The hashes of the identities that vectors are kept of."""
+    return {row["identity"] for row in tx.rows(_SQL["of_vectors"])}
+
+
+def unready(tx: Tx, identity: str, live: str | None) -> int:
+    """How many points keep a registered identity from becoming the live one.
+
+    They are those that are pending, but for those that were tried in vain for the live one too: a card that no model
+    embeds keeps no other from its successor.
+
+    Args:
+        tx: an open transaction.
+        identity: its hash.
+        live: the hash of the one that recall uses now; None when there is none, and nothing to lose.
     """
-    return int(tx.row(_SQL["unready"], identity=identity)["points"])
+    return int(tx.row(_SQL["unready"], identity=identity, live=live)["points"])
 
 
 def record_live(tx: Tx, identity: str) -> None:

@@ -51,7 +51,15 @@ from memory_pipeline.index.edge_files import (
     replace_file,
     shards_in,
 )
-from memory_pipeline.index.validation import check_points, check_searches, holds, may_replace, search_with_ties, trials
+from memory_pipeline.index.validation import (
+    check_points,
+    check_searches,
+    engine_id,
+    holds,
+    may_replace,
+    search_with_ties,
+    trials,
+)
 
 _IDENTITY_FILE = "identity.json"
 _SETTINGS = TypeAdapter(dict[str, Any])
@@ -123,7 +131,7 @@ class EdgeIndex:
         """Delete points by id, durably, whatever they say; absent ids and an absent shard are no error."""
         if not ids:
             return
-        of_ids: list[Any] = [*ids]
+        of_ids: list[Any] = [engine_id(each) for each in ids]
         with contextlib.suppress(CollectionMissing), self._writing(target) as shard:
             shard.update(UpdateOperation.delete_points(of_ids))
             shard.flush()
@@ -288,7 +296,7 @@ def _reclaim(shard: EdgeShard) -> None:
 
 
 def _payloads(shard: EdgeShard, ids: Sequence[str]) -> dict[str, Mapping[str, object]]:
-    wanted: list[Any] = [*ids]
+    wanted: list[Any] = [engine_id(each) for each in ids]
     return {str(record.id): record.payload or {} for record in shard.retrieve(wanted, True, False)}  # noqa: FBT003  # the engine takes them by position only
 
 
@@ -296,7 +304,7 @@ def _edge_point(point: Point) -> EdgePoint:
     vectors = {name: _vector(vector) for name, vector in point.dense.items()}
     vectors |= {name: _vector(vector) for name, vector in point.sparse.items()}
     payload = {key: list(value) if isinstance(value, tuple) else value for key, value in point.payload.items()}
-    return EdgePoint(point.id, vectors, payload)
+    return EdgePoint(engine_id(point.id), vectors, payload)
 
 
 def _vector(vector: Vectors | SparseVector) -> Any:

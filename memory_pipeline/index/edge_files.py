@@ -176,10 +176,11 @@ class ShardFiles:
 
         Raises:
             CollectionMissing: there is no whole shard.
-            IndexUnavailable: it will not load.
+            IndexUnavailable: it will not load, or there is no room for what the engine writes also when it reads.
         """
         if not self.exists():
             raise self._missing()
+        check_room(self.workspace_directory)
         with open_shard(self.shard) as shard:
             yield shard
 
@@ -191,7 +192,6 @@ class ShardFiles:
             CollectionMissing: there is no whole shard.
             IndexUnavailable: it will not load, or there is no room to write.
         """
-        check_room(self.workspace_directory)
         with self.opened() as shard:
             self._unflushed.touch()
             yield shard

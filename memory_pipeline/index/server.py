@@ -40,6 +40,7 @@ from memory_pipeline.index.validation import (
     check_points,
     check_schema,
     check_searches,
+    engine_id,
     holds,
     search_with_ties,
 )
@@ -144,7 +145,7 @@ class QdrantServerIndex:
     def delete(self, target: Target, ids: Sequence[str]) -> None:
         """Delete points of the workspace by id, durably; absent ids and an absent collection are no error."""
         for chunk in _chunks(ids):
-            self._delete(target, [models.HasIdCondition(has_id=list(chunk))])
+            self._delete(target, [models.HasIdCondition(has_id=[engine_id(each) for each in chunk])])
 
     def search(self, target: Target, searches: Sequence[Search]) -> list[list[Hit]]:
         """Run several searches in one request (two, when a limit cuts through equal scores). See `Index.search`."""
@@ -302,7 +303,14 @@ class QdrantServerIndex:
         # By majority: a replica that lags behind would deny what was just confirmed.
         name = target.physical_name
         majority = models.ReadConsistencyType.MAJORITY
-        records = self._call(name, self._client.retrieve, name, list(ids), with_payload=True, consistency=majority)
+        records = self._call(
+            name,
+            self._client.retrieve,
+            name,
+            [engine_id(each) for each in ids],
+            with_payload=True,
+            consistency=majority,
+        )
         return {str(record.id): record.payload or {} for record in records}
 
     def _confirmed(
@@ -442,7 +450,7 @@ def _struct(point: Point) -> models.PointStruct:
     vectors: dict[str, Any] = {name: _vector(vector) for name, vector in point.dense.items()}
     vectors |= {name: _vector(vector) for name, vector in point.sparse.items()}
     payload = {key: list(value) if isinstance(value, tuple) else value for key, value in point.payload.items()}
-    return models.PointStruct(id=point.id, vector=vectors, payload=payload)
+    return models.PointStruct(id=engine_id(point.id), vector=vectors, payload=payload)
 
 
 def _request(target: Target, search: Search) -> models.QueryRequest:

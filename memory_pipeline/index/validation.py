@@ -84,6 +84,11 @@ def trials(schema: Schema) -> list[Search]:
     return [Search(name, dense, 1) for name in schema.dense] + [Search(name, words, 1) for name in schema.sparse]
 
 
+def engine_id(point_id: str) -> int | str:
+    """A point's id as the engine knows it: ours are UUIDs, but somebody may have written one with a number."""
+    return int(point_id) if point_id.isdecimal() else point_id
+
+
 def holds(point: Point, payload: Mapping[str, object] | None) -> bool:
     """Whether a stored payload is that of the point: same workspace, same fingerprint."""
     return payload is not None and all(payload.get(key) == point.payload[key] for key in ("workspace", "fingerprint"))

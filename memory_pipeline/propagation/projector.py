@@ -31,7 +31,8 @@ from memory_pipeline.points import (
 )
 from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
-from memory_pipeline.propagation.switch import current_identities, make_live
+from memory_pipeline.propagation.repair import repair
+from memory_pipeline.propagation.switch import current_identities, make_live, may_switch, sharing
 from memory_pipeline.propagation.vectors import TextKey, known_vectors, missing_vectors, text_key
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
 # Items; what is lost when a run is killed is at most the certification of these. Vectors are kept and progress is told
 # more often. Smaller batches would do that too, but an embedded shard takes as long to write 16 points as 256.
 _BATCH = 256
-_TRIED = 2  # items of a failed batch, to tell an outage from a refusal
+_TRIED = 4  # items of a failed batch at most, to tell an outage from refusals
+_GIVEN_UP = 32  # attempts in vain one after the other, after which it is an outage all the same
 Unavailable = EmbedderUnavailable | IndexIncompatible | IndexUnavailable
 Work = Callable[[Collection, Sequence["Wanted"]], None]
 UNAVAILABLE = (EmbedderUnavailable, IndexIncompatible, IndexUnavailable)
@@ -121,6 +123,10 @@ def project(
         run.report.pending = run.count_pending(wanted)
         done += run.report
     with suppress(IndexUnavailable) if failed else nullcontext():
+        if may_switch(runtime, workspace):
+            # They may hold what was left in them when they were last used, by archive or home.
+            for name in sharing(runtime, workspace):
+                repair(runtime, name, of=[runtime.identity])
         if make_live(runtime, workspace):  # what it has left behind does not matter any more
             failed = [(identity, error) for identity, error in failed if identity == runtime.identity]
     if failed:
@@ -150,6 +156,7 @@ class _Run:
         self._items = items
         self._wait = wait
         self._total = 0
+        self._in_vain = 0
         self._ensured: set[Collection] = set()
         self._made_anew: set[Collection] = set()
 
@@ -183,6 +190,7 @@ class _Run:
             if not held:
                 self.report.busy = True
                 return
+            self._in_vain = 0
             while items := self._next(collection):
                 if (error := self._batch(collection, items)) is not None:
                     raise error
@@ -210,22 +218,33 @@ class _Run:
         removals = [item for item in items if item.fingerprint is None]
         return self._attempt(collection, writes, self._write) or self._attempt(collection, removals, self._remove)
 
-    def _attempt(self, collection: Collection, items: Sequence[Wanted], work: Work) -> Unavailable | None:
+    def _attempt(
+        self, collection: Collection, items: Sequence[Wanted], work: Work, *, bisecting: bool = False
+    ) -> Unavailable | None:
         if not items:
             return None
         try:
             work(collection, items)
         except UNAVAILABLE as error:
+            self._in_vain += 1
             if self._made_usable(collection, error):
                 return None  # all of it is pending now, and comes again
-            return self._isolated(collection, items, work, error)
+            if len(items) == 1:
+                self._defer(collection, items, str(error))
+                return error
+            if not bisecting:
+                return self._isolated(collection, items, work, error)
+            self._halves(collection, items, work, str(error))
         except MemoryPipelineError:
             raise
         except Exception as error:  # noqa: BLE001  # nobody foresaw it, so it says nothing about the other items
+            reason = f"{type(error).__name__}: {error}"
             if len(items) == 1:
-                self._defer(collection, items, f"{type(error).__name__}: {error}")
+                self._defer(collection, items, reason)
             else:
-                self._halves(collection, items, work)
+                self._halves(collection, items, work, reason)
+        else:
+            self._in_vain = 0
         return None
 
     def _isolated(
@@ -233,24 +252,21 @@ class _Run:
     ) -> Unavailable | None:
         """Tell an outage, which is everybody's, from items that index or model refuse, which hold up nobody else.
 
-        Two items are tried alone: if one of them goes through, only some of the others can be to blame. They are drawn
-        by lot, so that no two refused ones stand for the same outage for ever, and among those that need what failed.
+        Some items are tried alone: as soon as one of them goes through, only some of the others can be to blame. They
+        are drawn by lot, so that none that are refused stand for an outage for ever, and among those that need what
+        failed.
         """
         if isinstance(error, EmbedderUnavailable) and (embedded := self._embedded(items)):
             self._attempt(collection, embedded, work)
             items = [item for item in items if item not in embedded]
-        if len(items) < _TRIED:
-            self._defer(collection, items, str(error))
-            return error
-        tried = random.sample(items, _TRIED)  # fairness, not secrecy
-        rest = [item for item in items if item not in tried]
-        errors = [self._attempt(collection, [item], work) for item in tried]
-        if not all(errors):
-            self._halves(collection, rest, work)
-            return None
+        drawn = random.sample(items, len(items))
+        for number, item in enumerate(drawn[:_TRIED], start=1):
+            if self._attempt(collection, [item], work) is None:
+                self._halves(collection, drawn[number:], work, str(error))
+                return None
         if self._started_over(collection, error):
             return None
-        self._defer(collection, rest, str(error))
+        self._defer(collection, drawn[_TRIED:], str(error))
         return error
 
     def _embedded(self, items: Sequence[Wanted]) -> list[Wanted]:
@@ -259,11 +275,14 @@ class _Run:
         missing = missing_vectors(self._runtime, self._workspace, self._embeddings, chain.from_iterable(texts.values()))
         return [item for item in items if missing.isdisjoint(map(text_key, texts[item.item_id]))]
 
-    def _halves(self, collection: Collection, items: Sequence[Wanted], work: Work) -> None:
+    def _halves(self, collection: Collection, items: Sequence[Wanted], work: Work, reason: str) -> None:
         """Find the items that an error comes from, so that the others of their batch are done all the same."""
         middle = len(items) // 2
         for half in (items[:middle], items[middle:]):
-            self._attempt(collection, half, work)
+            if self._in_vain < _GIVEN_UP:
+                self._attempt(collection, half, work, bisecting=True)
+            else:
+                self._defer(collection, half, reason)
 
     def _made_usable(self, collection: Collection, error: Unavailable) -> bool:
         """Start over with a collection of which reading shows, too, that it is damaged; whether that was done."""

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 _REASON = "the audit found the point missing or wrong"
 
 
-def repair(runtime: Runtime, workspace: str, collections: Iterable[Collection] = tuple(Collection)) -> AuditReport:
+def repair(
+    runtime: Runtime,
+    workspace: str,
+    collections: Iterable[Collection] = tuple(Collection),
+    *,
+    of: Sequence[EmbeddingIdentity] = (),
+) -> AuditReport:
     """Audit, take what is wrong out of the index, and make what is missing pending; the next projection writes it.
 
     What is stale is removed rather than overwritten, because the index may hold a newer version than a restored
@@ -34,6 +40,7 @@ def repair(runtime: Runtime, workspace: str, collections: Iterable[Collection] =
         runtime: archive and index.
         workspace: which workspace.
         collections: which collections.
+        of: which embedding identities; by default those that are kept current.
 
     Returns:
         what the audit found; all that is `mendable` was mended.
@@ -43,7 +50,7 @@ def repair(runtime: Runtime, workspace: str, collections: Iterable[Collection] =
         IndexUnavailable: also when a projector stays at work in a collection, of which then nothing was mended.
     """
     report = AuditReport()
-    current = current_identities(runtime, workspace)
+    current = of or current_identities(runtime, workspace)
     for collection in collections:
         found = report.findings.setdefault(collection, Findings())
         for identity in current:

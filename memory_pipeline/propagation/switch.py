@@ -35,6 +35,12 @@ def current_identities(runtime: Runtime, workspace: str) -> list[EmbeddingIdenti
     return list(dict.fromkeys([live, runtime.identity]))
 
 
+def may_switch(runtime: Runtime, workspace: str) -> bool:
+    """Whether recall does not use the configured identity yet, and could, as far as nothing of it is pending."""
+    live = _live(runtime, workspace)
+    return live != runtime.identity.hash and all(_ready(runtime, name, live) for name in sharing(runtime, workspace))
+
+
 def make_live(runtime: Runtime, workspace: str) -> bool:
     """Let recall use the configured identity as soon as its collections are complete.
 
@@ -48,21 +54,27 @@ def make_live(runtime: Runtime, workspace: str) -> bool:
         ArchiveUnavailable, IndexUnavailable.
     """
     identity = runtime.identity
-    live = runtime.index.live_identity(workspace)
-    if live is not None and live.get("hash") == identity.hash:
-        _record(runtime, [workspace])
+    live = _live(runtime, workspace)
+    if live is not None:
+        _record(runtime, [workspace], live)
+    if live == identity.hash:
         return True
     with switching(runtime) as held:
         # Listed in here: whoever removes a workspace holds the lock too.
-        concerned = _sharing(runtime, workspace)
-        if not held or not all(_ready(runtime, name) for name in concerned):
+        concerned = sharing(runtime, workspace)
+        if not held or not all(_ready(runtime, name, live) for name in concerned):
             return False
         for collection in Collection:
             runtime.index.ensure(target(workspace, collection, identity))
         runtime.index.activate(workspace, identity.hash, identity.settings, [c.value for c in Collection])
-        _record(runtime, concerned)
+        _record(runtime, concerned, identity.hash)
         _unregister_others(runtime, concerned)
     return True
+
+
+def sharing(runtime: Runtime, workspace: str) -> list[str]:
+    """The workspaces that switch together with one: embedded itself, on a server all."""
+    return [workspace] if runtime.settings.qdrant_url is None else workspaces.names(runtime.database)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +114,10 @@ def known_identities(runtime: Runtime) -> list[IdentityUse]:
     for name in workspaces.names(runtime.database):
         with runtime.database.transaction(name) as tx:
             registered = {each.identity: each.settings for each in identities.registered(tx)}
+            of_vectors = identities.of_vectors(tx)
         live = (runtime.index.live_identity(name) or {}).get("hash")
         in_index = {i for c in Collection for i in runtime.index.identities(name, c.value)}
-        for identity in sorted({*registered, *in_index} | ({str(live)} if live else set())):
+        for identity in sorted({*registered, *of_vectors, *in_index} | ({str(live)} if live else set())):
             use = found.get(identity) or IdentityUse(identity, "", configured=False)
             found[identity] = replace(
                 use,
@@ -168,16 +181,17 @@ def _busy(identity: str) -> IndexUnavailable:
     )
 
 
-def _sharing(runtime: Runtime, workspace: str) -> list[str]:
-    """The workspaces that switch together with one."""
-    return [workspace] if runtime.settings.qdrant_url is None else workspaces.names(runtime.database)
+def _live(runtime: Runtime, workspace: str) -> str | None:
+    """The hash of the identity that the index says recall uses."""
+    settings = runtime.index.live_identity(workspace)
+    return None if settings is None else str(settings["hash"])
 
 
-def _record(runtime: Runtime, names: Iterable[str]) -> None:
+def _record(runtime: Runtime, names: Iterable[str], live: str) -> None:
     for name in names:
         with runtime.database.transaction(name) as tx:
-            if identities.serving(tx, "") != runtime.identity.hash:
-                identities.record_live(tx, runtime.identity.hash)
+            if identities.serving(tx, "") != live:
+                identities.record_live(tx, live)
 
 
 def _unregister_others(runtime: Runtime, names: Iterable[str]) -> None:
@@ -187,12 +201,12 @@ def _unregister_others(runtime: Runtime, names: Iterable[str]) -> None:
             identities.unregister(tx, sorted(others))
 
 
-def _ready(runtime: Runtime, workspace: str) -> bool:
+def _ready(runtime: Runtime, workspace: str, live: str | None) -> bool:
     identity = runtime.identity.hash
     with runtime.database.transaction(workspace) as tx:
         known = any(each.identity == identity for each in identities.registered(tx))
         # Where nobody has registered it yet, everything is pending.
-        return not (identities.unready(tx, identity) if known else projections.waiting(tx, identity).pending)
+        return not (identities.unready(tx, identity, live) if known else projections.waiting(tx, identity).pending)
 
 
 def _model(settings: object) -> str:

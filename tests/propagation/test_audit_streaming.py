@@ -77,6 +77,12 @@ def statements(work) -> int:
 
 
 class TestAllIsFoundAndMended:
+    def test_a_point_with_a_number_for_an_id_goes_like_any_other(self, thirty):
+        write(thirty, [("12345", dict(held(thirty)[0].payload))])
+        assert audit(thirty.runtime, W).findings[CARDS].counts == {Difference.DUPLICATE: 1}
+        repair(thirty.runtime, W)
+        assert_whole(thirty)
+
     def test_points_doubled_under_the_ids_of_another_scheme_go_and_the_proper_ones_are_not_touched(self, thirty):
         write(thirty, of_another_id_scheme(held(thirty)))
         assert audit(thirty.runtime, W).findings[CARDS].counts == {Difference.DUPLICATE: 30}

@@ -275,6 +275,14 @@ class TestOneOfFiveIsRefused:
         assert clinic.items_held() == others
         assert clinic.left().keys() == {refused}
 
+    def test_many_refused_ones_hold_up_none_of_the_others(self, clinic):
+        ids = clinic.hold(30)
+        for number, card in enumerate(ids):
+            if number % 5 == 0:
+                refuse(clinic, card, EmbedderUnavailable("the server answered 400"), by="model")
+        clinic.project()
+        assert clinic.left().keys() == set(ids[::5])
+
     @UNAVAILABLE
     def test_the_other_collections_are_not_held_up_for_ever_either(self, clinic, by, error):
         clinic.given(clarified(1), promoted(2, 1), sql=None)

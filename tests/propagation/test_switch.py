@@ -16,12 +16,12 @@ from memory_pipeline.cards import Collection
 from memory_pipeline.curation import Curation
 from memory_pipeline.edits import Change, Delete
 from memory_pipeline.embedding.base import EmbeddingIdentity
-from memory_pipeline.errors import EmbedderUnavailable, InvalidInput
+from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable, InvalidInput
 from memory_pipeline.index.base import Search
 from memory_pipeline.index.edge import EdgeIndex
 from memory_pipeline.index.server import QdrantServerIndex
 from memory_pipeline.points import point_id, target
-from memory_pipeline.propagation import audit, project
+from memory_pipeline.propagation import Difference, audit, project, repair
 from memory_pipeline.propagation.backlog import backlog
 from memory_pipeline.propagation.locks import alone, switching
 from memory_pipeline.propagation.switch import drop_identity, known_identities, make_live
@@ -81,6 +81,11 @@ class Models:
         vector = embedder.embed([text], role=None)[0]
         [[best]] = self.index.search(target(CLINIC, CARDS, identity), [Search("content", vector, 1)])
         return best.score == pytest.approx(1, abs=1e-4)
+
+
+def change(models: Models, statement: str) -> None:
+    with models.after.database.transaction(CLINIC) as tx:
+        tx.connection.exec_driver_sql(statement)
 
 
 @pytest.fixture(params=["embedded", "server"])
@@ -226,10 +231,14 @@ def test_a_workspace_made_during_the_change_is_in_both(models: Models):
 
 def test_killed_between_the_switch_and_its_record_the_next_projection_records_it(models: Models, monkeypatch):
     models.fill(CLINIC)
+    activate = models.index.activate
+
+    def killed_then(*names):
+        activate(*names)
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as killed:
-        killed.setattr(
-            "memory_pipeline.propagation.switch._record", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
+        killed.setattr(models.index, "activate", killed_then, raising=False)
         with pytest.raises(KeyboardInterrupt):
             project(models.after, CLINIC)
     assert models.live() == models.after.identity
@@ -240,14 +249,60 @@ def test_killed_between_the_switch_and_its_record_the_next_projection_records_it
         assert identities.serving(tx, "") == models.after.identity.hash
 
 
-def test_back_to_the_former_settings_nothing_is_embedded_again(models: Models):
+def test_back_to_the_former_settings_nothing_is_embedded_again_and_nothing_of_then_is_left(models: Models):
     models.fill(CLINIC)
     project(models.after, CLINIC)
+    assert not audit(models.before, CLINIC)
     Curation(models.after).save(CLINIC, Delete("mem-0002", 1))
     embedded = models.old.embedded
     report = project(models.before, CLINIC)
     assert models.old.embedded == embedded
     assert (report.written, models.live()) == (2, models.before.identity)
+    assert models.points(models.before.identity) == models.wanted()
+    assert audit(models.before, CLINIC).count(Difference.ORPHANED) == 0
+
+
+def test_without_a_record_of_the_live_one_an_empty_successor_does_not_take_its_place(models: Models):
+    models.fill(CLINIC)
+    change(models, "UPDATE embedding_identity SET live = false")
+    models.new.away = True
+    for _ in range(2):
+        with pytest.raises(EmbedderUnavailable):
+            project(models.after, CLINIC, retry_now=True)
+        assert models.live() == models.before.identity
+        with models.after.database.transaction(CLINIC) as tx:
+            assert identities.serving(tx, "") == models.before.identity.hash
+    assert models.recalled("subject 1: flag_attivo = TRUE") == ("subject 1", 0)
+
+
+def test_a_restored_archive_or_index_that_knows_nothing_of_the_other_s_identity_loses_no_point(models: Models):
+    models.fill(CLINIC)
+    project(models.after, CLINIC)
+    held = {identity: models.points(identity) for identity in (models.before.identity, models.after.identity)}
+    for live, registered in ((models.before, models.after), (models.after, models.before)):
+        settings = live.identity.settings
+        models.index.activate(CLINIC, live.identity.hash, settings, [each.value for each in Collection])
+        change(models, "DELETE FROM embedding_identity")
+        with models.after.database.transaction(CLINIC) as tx:
+            identities.register(tx, registered.identity)
+            identities.record_live(tx, registered.identity.hash)
+        repair(models.after, CLINIC)
+        assert held[live.identity] == models.points(live.identity)
+        assert models.recalled("subject 1: flag_attivo = TRUE")[0] == "subject 1"
+    project(models.after, CLINIC)
+    assert not audit(models.after, CLINIC).findings[CARDS].mendable
+
+
+def test_an_index_that_is_lost_during_the_change_is_no_empty_answer(models: Models):
+    models.fill(CLINIC)
+    for collection in Collection:
+        models.index.remove_collection(target(CLINIC, collection, models.before.identity))
+    models.index.forget(CLINIC)
+    with pytest.raises(IndexUnavailable, match="has lost memory_cards"):
+        Recall(models.after).search(CLINIC, "subject 1")
+    project(models.after, CLINIC)
+    assert models.live() == models.after.identity
+    assert models.recalled("subject 1: flag_attivo = TRUE") == ("subject 1", 0)
 
 
 def test_two_real_models_of_one_dimension_follow_each_other(settings: Settings):
@@ -293,6 +348,16 @@ def test_former_collections_stay_until_they_are_dropped(models: Models):
             found = tx.connection.exec_driver_sql("SELECT DISTINCT identity FROM embedding").scalars().all()
         assert found == [new]
     assert models.recalled("subject 1: flag_attivo = TRUE") == ("subject 1", 0)
+
+
+def test_vectors_whose_collections_are_gone_can_be_dropped_too(models: Models):
+    models.fill(CLINIC)
+    project(models.after, CLINIC)
+    for collection in Collection:
+        models.index.remove_collection(target(CLINIC, collection, models.before.identity))
+    assert models.before.identity.hash in [use.identity for use in known_identities(models.after)]
+    drop_identity(models.after, models.before.identity.hash)
+    assert models.before.identity.hash not in [use.identity for use in known_identities(models.after)]
 
 
 def test_one_that_was_given_up_before_it_was_complete_can_be_dropped(models: Models):

@@ -3,6 +3,17 @@ SELECT p.item_id, p.wanted, p.pending, CASE WHEN p.wanted IS NOT NULL THEN coale
 FROM projection p
 LEFT JOIN card c ON c.workspace = p.workspace AND c.card_id = p.item_id
 WHERE p.workspace = :workspace AND p.identity = :identity AND p.collection = :collection AND p.item_id = ANY(:items)
+UNION ALL
+-- A workspace that keeps no projections for the identity wants a point for everything, from now on.
+SELECT e.item_id, e.fingerprint, true, e.version
+FROM (
+    SELECT card_id AS item_id, collection_of(family) AS collection, fingerprint, version
+    FROM card WHERE workspace = :workspace AND card_id = ANY(:items)
+    UNION ALL
+    SELECT question_id, 'questions', fingerprint, 1
+    FROM question WHERE workspace = :workspace AND question_id = ANY(:items)) AS e
+WHERE e.collection = :collection
+    AND NOT EXISTS (SELECT FROM embedding_identity WHERE workspace = :workspace AND identity = :identity)
 
 -- name: certified
 -- By the primary key, a page after the other: no page reads what was read before.

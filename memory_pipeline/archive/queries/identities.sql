@@ -12,15 +12,21 @@ SELECT coalesce(
     (SELECT identity FROM embedding_identity WHERE workspace = :workspace AND live), :configured) AS identity
 
 -- name: unready
--- What keeps an identity from becoming the live one. A point that was tried in vain, and that the live one does not hold
--- either, would be missing from recall after the switch as before.
+-- What keeps an identity from becoming the live one. A point that was tried in vain, and in vain for the live one too,
+-- would be missing from recall after the switch as before.
 SELECT count(*) AS points
 FROM projection p
-WHERE p.workspace = :workspace AND p.identity = :identity AND p.pending AND (p.attempts = 0 OR EXISTS (
-    SELECT FROM projection l
-    JOIN embedding_identity i USING (workspace, identity)
-    WHERE l.workspace = :workspace AND i.live AND l.collection = p.collection AND l.item_id = p.item_id
-        AND NOT l.pending))
+WHERE p.workspace = :workspace AND p.identity = :identity AND p.pending
+    AND (p.attempts = 0 OR (CAST(:live AS text) IS NOT NULL AND NOT EXISTS (
+        SELECT FROM projection l
+        WHERE l.workspace = :workspace AND l.identity = :live AND l.collection = p.collection
+            AND l.item_id = p.item_id AND l.pending AND l.attempts > 0)))
+
+-- name: live
+SELECT settings FROM embedding_identity WHERE workspace = :workspace AND live
+
+-- name: of_vectors
+SELECT DISTINCT identity FROM embedding WHERE workspace = :workspace
 
 -- name: put_out
 UPDATE embedding_identity SET live = false WHERE workspace = :workspace AND live AND identity <> :identity
