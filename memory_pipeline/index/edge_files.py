@@ -59,6 +59,7 @@ _POLL_SECONDS = 0.01
 # holes also when they are read: making a shard took 17 MB there, using it for the first time 37, growing it by two
 # segments of its log 68.
 ROOM = 128 << 20  # bytes that have to be free where a shard is made, written, or copied to
+_ROOM_TO_READ = 48 << 20  # likewise where one is opened in place, which writes too
 
 _SCHEMA = TypeAdapter(Schema)
 
@@ -180,7 +181,7 @@ class ShardFiles:
         """
         if not self.exists():
             raise self._missing()
-        check_room(self.workspace_directory)
+        check_room(self.workspace_directory, needed=_ROOM_TO_READ)
         with open_shard(self.shard) as shard:
             yield shard
 
@@ -192,6 +193,7 @@ class ShardFiles:
             CollectionMissing: there is no whole shard.
             IndexUnavailable: it will not load, or there is no room to write.
         """
+        check_room(self.workspace_directory)
         with self.opened() as shard:
             self._unflushed.touch()
             yield shard
@@ -345,19 +347,20 @@ def is_want_of_room(error: Exception) -> bool:
     return _NO_ROOM in str(error)
 
 
-def check_room(directory: Path, *, more: int = 0) -> None:
+def check_room(directory: Path, *, more: int = 0, needed: int = ROOM) -> None:
     """Check that the engine's files can grow, since it would be no error if they could not, but the process's end.
 
     Args:
         directory: where.
         more: bytes to be written there, apart from what the engine needs.
+        needed: bytes that the engine needs.
 
     Raises:
         IndexUnavailable: naming how much is needed, and where.
     """
     with engine_errors(directory):
         free = shutil.disk_usage(directory).free
-    needed = ROOM + more
+    needed += more
     if free < needed:
         raise IndexUnavailable(
             f"{directory} has {free >> 20} MiB of room, and a shard of the index needs {needed >> 20} MiB there: "

@@ -41,6 +41,17 @@ def may_switch(runtime: Runtime, workspace: str) -> bool:
     return live != runtime.identity.hash and all(_ready(runtime, name, live) for name in sharing(runtime, workspace))
 
 
+def record_live(runtime: Runtime, workspace: str) -> None:
+    """Let the archive know which identity the index says recall uses.
+
+    Raises:
+        ArchiveUnavailable, IndexUnavailable.
+    """
+    live = _live(runtime, workspace)
+    if live is not None:
+        _record(runtime, [workspace], live)
+
+
 def make_live(runtime: Runtime, workspace: str) -> bool:
     """Let recall use the configured identity as soon as its collections are complete.
 
@@ -55,8 +66,6 @@ def make_live(runtime: Runtime, workspace: str) -> bool:
     """
     identity = runtime.identity
     live = _live(runtime, workspace)
-    if live is not None:
-        _record(runtime, [workspace], live)
     if live == identity.hash:
         return True
     with switching(runtime) as held:

@@ -210,9 +210,9 @@ def test_an_identity_file_that_says_nothing_is_no_live_identity_and_is_written_a
 
 @pytest.fixture
 def full(monkeypatch):
-    """Makes a disk that has less room than a shard needs, by one byte."""
+    """Makes a disk that has less room than a shard needs, or so much, by one byte."""
     usage = namedtuple("usage", "total used free")  # noqa: PYI024
-    return lambda: monkeypatch.setattr("shutil.disk_usage", lambda _: usage(ROOM, 1, ROOM - 1))
+    return lambda room=ROOM: monkeypatch.setattr("shutil.disk_usage", lambda _: usage(room, 1, room - 1))
 
 
 def test_without_room_nothing_is_made_written_or_copied_and_what_is_there_is_still_searched(
@@ -232,6 +232,9 @@ def test_without_room_nothing_is_made_written_or_copied_and_what_is_there_is_sti
         assert not isinstance(refused.value, CollectionMissing | CollectionDamaged)
     assert index.identities("psd", "other") == set()
     assert len(index.search(TARGET, [nearest(limit=99)])[0]) == 57
+    full(48 << 20)  # of nearly none the engine would be killed, though it only reads
+    with pytest.raises(IndexUnavailable, match="has 47 MiB of room"):
+        index.search(TARGET, [nearest()])
     monkeypatch.undo()
     assert len(warm.search(TARGET, [nearest(limit=99)])[0]) == 57
     warm.close()
