@@ -79,7 +79,7 @@ def superuser(postgres: EmbeddedUrls) -> Iterator[psycopg.Connection]:
         drivername="postgresql", username="postgres", database="postgres"
     )
     with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as connection:
-        for setting in ("fsync", "full_page_writes", "autovacuum"):  # nothing here has to survive the machine
+        for setting in ("fsync", "full_page_writes"):  # nothing here has to survive the machine
             connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
         connection.execute("SELECT pg_reload_conf()")
         yield connection
