@@ -39,12 +39,12 @@ class RandomEmbedder:
         self._dimension = dimension
         self._random = np.random.default_rng(1)
 
-    def embed(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002
+    def embed(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002  # a hash knows no roles
         """A vector for each text."""
         vectors = self._random.standard_normal((len(texts), self._dimension)).astype(np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def truncates(self, texts: Sequence[str], role: Role) -> list[bool]:  # noqa: ARG002
+    def truncates(self, texts: Sequence[str], role: Role) -> list[bool]:  # noqa: ARG002  # likewise
         """No text is too long."""
         return [False] * len(texts)
 

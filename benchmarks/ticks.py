@@ -83,8 +83,8 @@ def idle(names: list[str], cards: int, ticks: int) -> Figures:
         with mock.patch("memory_pipeline.runtime.open_index", side_effect=AssertionError("a tick asks the index")):
             figures = {sensor: measured(daemon, sensor, ticks) for sensor in SENSORS}
         assert not daemon.in_flight, daemon.in_flight  # noqa: S101  # a benchmark of something else
-        assert not _MODELS & sys.modules.keys(), "a tick loads a model"  # noqa: S101
-        counted = pipeline.runtime.index = CountedIndex(pipeline.runtime.index)  # type: ignore[assignment]
+        assert not _MODELS & sys.modules.keys(), "a tick loads a model"  # noqa: S101  # a figure of something else would be none
+        counted = pipeline.runtime.index = CountedIndex(pipeline.runtime.index)  # type: ignore[assignment]  # in place of what is opened
         seconds = timed(lambda: project(pipeline.runtime, names[0]))
         return figures | {"projection": {"seconds": seconds, "index": counted.asked.total()}}
 

@@ -14,7 +14,7 @@ __all__ = ["Recall", "RecallHit", "RecallResult", "Scope"]
 def __getattr__(name: str) -> object:
     # Imported when asked for, so that whoever needs only an error or a path does not pay for the archive and the index.
     if name in __all__:
-        from memory_pipeline import recall  # noqa: PLC0415
+        from memory_pipeline import recall  # noqa: PLC0415  # `import memory_pipeline` stays cheap
 
         return getattr(recall, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

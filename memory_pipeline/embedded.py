@@ -485,7 +485,7 @@ def _account() -> pwd.struct_passwd | None:
     except KeyError:
         pass
     try:
-        subprocess.run(["useradd", "--system", _SYSTEM_USER], check=True, capture_output=True)  # noqa: S603, S607
+        subprocess.run(["useradd", "--system", _SYSTEM_USER], check=True, capture_output=True)  # noqa: S603, S607  # a fixed command
     except (OSError, subprocess.SubprocessError) as error:
         raise ArchiveUnavailable(
             f"PostgreSQL does not run as root: make a system user {_SYSTEM_USER}, or run as another user"

@@ -47,7 +47,7 @@ def _with_driver(url: SecretStr, scheme: str) -> SecretStr:
 
 def _parsed_url(url: SecretStr) -> URL:
     from sqlalchemy import make_url  # noqa: PLC0415  # only where a URL is set
-    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415  # likewise
 
     try:
         return make_url(url.get_secret_value())

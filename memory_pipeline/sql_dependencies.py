@@ -36,8 +36,8 @@ def sql_dependencies(sql: str, *, dialect: str, database: str, schema: str) -> t
     """
     if len(sql) > _LONGEST:
         return None
-    import sqlglot  # noqa: PLC0415  # 70 ms that only changed SQL needs to pay
-    from sqlglot import exp  # noqa: PLC0415
+    import sqlglot
+    from sqlglot import exp
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # an unknown statement is our caller's to report, not a log's
     try:
@@ -53,8 +53,8 @@ def sql_dependencies(sql: str, *, dialect: str, database: str, schema: str) -> t
 
 def dialect_fault(dialect: str) -> str | None:
     """Why no SQL can be in a dialect, or None when sqlglot knows it."""
-    from sqlglot import Dialect  # noqa: PLC0415
-    from sqlglot.dialects import Dialects  # noqa: PLC0415
+    from sqlglot import Dialect
+    from sqlglot.dialects import Dialects
 
     try:
         Dialect.get_or_raise(dialect)
@@ -65,9 +65,9 @@ def dialect_fault(dialect: str) -> str | None:
 
 def _resolved(statement: exp.Expr, dialect: str) -> exp.Expr:
     """The statement with names folded as the dialect folds them, so that equal names can be told by their spelling."""
-    from sqlglot import Dialect, exp  # noqa: PLC0415
-    from sqlglot.dialects.dialect import NormalizationStrategy  # noqa: PLC0415
-    from sqlglot.optimizer.normalize_identifiers import normalize_identifiers  # noqa: PLC0415
+    from sqlglot import Dialect, exp
+    from sqlglot.dialects.dialect import NormalizationStrategy
+    from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
     strategy = Dialect.get_or_raise(dialect).normalization_strategy
     if strategy is NormalizationStrategy.CASE_INSENSITIVE:
@@ -78,7 +78,7 @@ def _resolved(statement: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def _objects(statement: exp.Expr, database: str, schema: str) -> Iterator[Dependency]:
-    from sqlglot.optimizer.scope import traverse_scope  # noqa: PLC0415
+    from sqlglot.optimizer.scope import traverse_scope
 
     for scope in traverse_scope(statement):
         tables = _tables(scope, database, schema)
@@ -89,7 +89,7 @@ def _objects(statement: exp.Expr, database: str, schema: str) -> Iterator[Depend
 
 
 def _tables(scope: Scope, database: str, schema: str) -> dict[str, Dependency]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp
 
     return {
         alias: Dependency(_name(source, "catalog") or database, _name(source, "db") or schema, _name(source, "this"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.grants import Role
-from memory_pipeline.cards import CardContent, Family
+from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.curation import Curation
 from memory_pipeline.edits import Create, Link
 from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable
+from memory_pipeline.index.base import CollectionMissing
 from memory_pipeline.points import target
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
@@ -56,9 +57,6 @@ def a_creation(*links: Link, **content) -> Create:
 
 def points(runtime: Runtime, workspace: str = CLINIC) -> dict[str, int]:
     """Item → version of every point that the index holds of a workspace."""
-    from memory_pipeline.cards import Collection  # noqa: PLC0415
-    from memory_pipeline.index.base import CollectionMissing  # noqa: PLC0415
-
     found = {}
     for collection in Collection:
         try:

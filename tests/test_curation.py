@@ -31,7 +31,7 @@ from memory_pipeline.propagation.locks import alone
 from memory_pipeline.recall import Recall
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
-from tests.archives import Archive
+from tests.archives import Archive, connected
 from tests.builders import clarified, promoted
 from tests.curating import (
     CLINIC,
@@ -445,8 +445,6 @@ def waiting_for_a_lock(connection) -> int:
 
 @pytest.fixture
 def owner_connection(settings):
-    from tests.archives import connected  # noqa: PLC0415
-
     with connected(settings.owner_url) as connection:
         yield connection
 

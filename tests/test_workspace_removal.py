@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import fields
 
 import psycopg
 import pytest
@@ -165,8 +166,6 @@ def test_points_of_other_embedding_identities_go_too(opened):
 
 
 def vars_of(runtime: Runtime) -> dict[str, object]:
-    from dataclasses import fields  # noqa: PLC0415
-
     return {each.name: getattr(runtime.identity, each.name) for each in fields(runtime.identity) if each.init}
 
 

@@ -198,7 +198,7 @@ def _record(line: bytes) -> LegacyRecord:
         raise ValueError("is no JSON object")  # noqa: TRY004  # it is the line that is wrong, not a type
     kind = value.get("type", value.get("decision_type"))
     if not isinstance(kind, str):
-        raise ValueError("type: is missing")  # noqa: TRY004
+        raise ValueError("type: is missing")  # noqa: TRY004  # likewise
     if kind != _CONCEPT:
         raise _Refused(kind)
     record = LegacyRecord.model_validate(value)

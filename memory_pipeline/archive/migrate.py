@@ -55,9 +55,9 @@ def _runtime_role(owner_url: SecretStr, runtime_url: SecretStr) -> str:
 
 def _upgrade(connection: Connection) -> None:
     try:
-        from alembic import command  # noqa: PLC0415  # only a migration needs Alembic
-        from alembic.config import Config  # noqa: PLC0415
-        from alembic.util import CommandError  # noqa: PLC0415
+        from alembic import command
+        from alembic.config import Config
+        from alembic.util import CommandError
     except ImportError:
         raise InvalidSettings("migrations need Alembic: pip install 'memory-pipeline[pipeline]'") from None
     if not (MIGRATIONS / "env.py").is_file():

@@ -44,7 +44,7 @@ def list_grants(*, workspace: str, json_output: bool) -> None:
 @as_json
 def give(*, principal: str, role: str, workspace: str, json_output: bool) -> None:
     """Let PRINCIPAL do what ROLE allows, in place of what it was granted before."""
-    from memory_pipeline.archive.grants import Role  # noqa: PLC0415
+    from memory_pipeline.archive.grants import Role
 
     with opened_curation() as curation:
         changed = curation.give(workspace, principal, Role(role))

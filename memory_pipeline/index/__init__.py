@@ -42,9 +42,9 @@ def open_index(settings: Settings, *, warm: bool) -> Index:
     """
     # The server's client takes half a second to import, which nobody embedded should pay.
     if settings.qdrant_url is None:
-        from memory_pipeline.index.edge import EdgeIndex  # noqa: PLC0415
+        from memory_pipeline.index.edge import EdgeIndex  # noqa: PLC0415  # only the chosen backend is imported
 
         return EdgeIndex(settings.home / "index", warm=warm)
-    from memory_pipeline.index.server import connect  # noqa: PLC0415
+    from memory_pipeline.index.server import connect  # noqa: PLC0415  # likewise
 
     return connect(settings)

@@ -32,7 +32,7 @@ from memory_pipeline.points import (
 from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
 from memory_pipeline.propagation.repair import repair
-from memory_pipeline.propagation.switch import current_identities, make_live, may_switch, record_live, sharing
+from memory_pipeline.propagation.switch import complete, current_identities, make_live, record_live, sharing
 from memory_pipeline.propagation.vectors import TextKey, known_vectors, missing_vectors, text_key
 
 if TYPE_CHECKING:
@@ -123,20 +123,23 @@ def project(
         run.report.pending = run.count_pending(wanted)
         done += run.report
     with suppress(IndexUnavailable) if failed else nullcontext():
-        record_live(runtime, workspace)
-        if all(identity != runtime.identity for identity, _ in failed) and _switched(runtime, workspace):
+        live = record_live(runtime, workspace)
+        if all(identity != runtime.identity for identity, _ in failed) and _switched(runtime, workspace, live):
             failed = []  # what was left behind does not matter any more
     if failed:
         raise failed[0][1]
     return done
 
 
-def _switched(runtime: Runtime, workspace: str) -> bool:
+def _switched(runtime: Runtime, workspace: str, live: str | None) -> bool:
     """Let recall use the configured identity if its collections are complete; whether it does."""
-    if may_switch(runtime, workspace):
-        # They may hold what was left in them when they were last used, by this archive or another.
-        for name in sharing(runtime, workspace):
-            repair(runtime, name, of=[runtime.identity])
+    if live == runtime.identity.hash:
+        return True
+    if not complete(runtime, workspace, live):
+        return False
+    # They may hold what was left in them when they were last used, by this archive or another.
+    for name in sharing(runtime, workspace):
+        repair(runtime, name, of=[runtime.identity])
     return make_live(runtime, workspace)
 
 

@@ -35,14 +35,8 @@ def current_identities(runtime: Runtime, workspace: str) -> list[EmbeddingIdenti
     return list(dict.fromkeys([live, runtime.identity]))
 
 
-def may_switch(runtime: Runtime, workspace: str) -> bool:
-    """Whether recall does not use the configured identity yet, and could, as far as nothing of it is pending."""
-    live = _live(runtime, workspace)
-    return live != runtime.identity.hash and all(_ready(runtime, name, live) for name in sharing(runtime, workspace))
-
-
-def record_live(runtime: Runtime, workspace: str) -> None:
-    """Let the archive know which identity the index says recall uses.
+def record_live(runtime: Runtime, workspace: str) -> str | None:
+    """Let the archive know which identity the index says recall uses; its hash, or None where there is none yet.
 
     Raises:
         ArchiveUnavailable, IndexUnavailable.
@@ -50,10 +44,16 @@ def record_live(runtime: Runtime, workspace: str) -> None:
     live = _live(runtime, workspace)
     if live is not None:
         _record(runtime, [workspace], live)
+    return live
+
+
+def complete(runtime: Runtime, workspace: str, live: str | None) -> bool:
+    """Whether nothing of the configured identity is pending that the live one (its hash) has, or that was not tried."""
+    return all(_ready(runtime, name, live) for name in sharing(runtime, workspace))
 
 
 def make_live(runtime: Runtime, workspace: str) -> bool:
-    """Let recall use the configured identity as soon as its collections are complete.
+    """Let recall use the configured identity, if its collections are complete.
 
     Embedded, each workspace has collections of its own and switches by itself; on a server they are shared, and the
     aliases move when every workspace's are. Nothing else that was live or being filled is kept current any more.
@@ -65,13 +65,12 @@ def make_live(runtime: Runtime, workspace: str) -> bool:
         ArchiveUnavailable, IndexUnavailable.
     """
     identity = runtime.identity
-    live = _live(runtime, workspace)
-    if live == identity.hash:
-        return True
     with switching(runtime) as held:
-        # Listed in here: whoever removes a workspace holds the lock too.
-        concerned = sharing(runtime, workspace)
-        if not held or not all(_ready(runtime, name, live) for name in concerned):
+        # Both are read in here: whoever switches or removes a workspace holds the lock too.
+        live, concerned = _live(runtime, workspace), sharing(runtime, workspace)
+        if live == identity.hash:
+            return True
+        if not held or not complete(runtime, workspace, live):
             return False
         for collection in Collection:
             runtime.index.ensure(target(workspace, collection, identity))

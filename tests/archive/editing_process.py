@@ -21,11 +21,11 @@ def main(number: str, mode: str) -> None:
     with Runtime(load_settings()) as runtime:
         editor = Editor(runtime)
         order = editor.card_ids()
-        random.Random(number).shuffle(order)  # noqa: S311
+        random.Random(number).shuffle(order)  # noqa: S311  # to be repeatable
         versions = {card_id: editor.version(card_id) for card_id in order}
-        print("ready", flush=True)  # noqa: T201
+        print("ready", flush=True)  # noqa: T201  # what the test reads
         sys.stdin.readline()
-        print(json.dumps(edit_all(editor, number, versions, fresh=mode == "fresh")), flush=True)  # noqa: T201
+        print(json.dumps(edit_all(editor, number, versions, fresh=mode == "fresh")), flush=True)  # noqa: T201  # what the test reads
 
 
 def edit_all(editor: Editor, number: str, versions: dict[str, int], *, fresh: bool) -> dict[str, object]:

@@ -419,7 +419,7 @@ class TestRefusals:
             ({"table": "\x00"}, "table"),
             ({"column": "\x00"}, "column"),
             ({"flag": "\x00"}, "flag"),
-            ({"updated_after": datetime(2026, 1, 1)}, "updated_after: names no time zone"),  # noqa: DTZ001
+            ({"updated_after": datetime(2026, 1, 1)}, "updated_after: names no time zone"),  # noqa: DTZ001  # just that is refused
             ({"updated_before": "2026-01-01"}, "updated_before: has to be a date with a time"),
         ],
     )

@@ -211,7 +211,7 @@ def test_an_identity_file_that_says_nothing_is_no_live_identity_and_is_written_a
 @pytest.fixture
 def full(monkeypatch):
     """Makes a disk that has less room than a shard needs, or so much, by one byte."""
-    usage = namedtuple("usage", "total used free")  # noqa: PYI024
+    usage = namedtuple("usage", "total used free")  # noqa: PYI024  # as shutil has it
     return lambda room=ROOM: monkeypatch.setattr("shutil.disk_usage", lambda _: usage(room, 1, room - 1))
 
 

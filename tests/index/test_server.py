@@ -71,7 +71,7 @@ def answering(answers):
 
         do_GET = do_PUT = do_POST = answer  # noqa: N815  # the standard library's names
 
-        def log_message(self, format, *args):  # noqa: A002
+        def log_message(self, format, *args):  # noqa: A002  # the base class names it so
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

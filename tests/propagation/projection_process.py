@@ -21,7 +21,7 @@ def main(work: str, workspace: str, moment: str) -> None:
     with Runtime(load_settings()) as runtime:
         runtime.embedder = HashEmbedder()
         runtime.index = WatchedIndex(runtime.index)
-        print("ready", flush=True)  # noqa: T201
+        print("ready", flush=True)  # noqa: T201  # what the test reads
         sys.stdin.readline()
         if moment.isdigit():
             be_killed_at_call(int(moment))
@@ -29,7 +29,7 @@ def main(work: str, workspace: str, moment: str) -> None:
             setattr(runtime.index, moment, kill_this_process)
         WORK[work](runtime, workspace)
         sys.setprofile(None)
-        print(json.dumps([runtime.embedder.embedded, runtime.index.upserted]))  # noqa: T201
+        print(json.dumps([runtime.embedder.embedded, runtime.index.upserted]))  # noqa: T201  # what the test reads
 
 
 def be_killed_at_call(number: int) -> None:

@@ -142,8 +142,8 @@ def clinic(faulty: Runtime) -> Troubled:
 def chance() -> random.Random:
     """Chance, to be had again with the number that a failure shows."""
     seed = random.SystemRandom().randrange(2**32)
-    print(f"chance begins with {seed}")  # noqa: T201
-    return random.Random(seed)  # noqa: S311
+    print(f"chance begins with {seed}")  # noqa: T201  # shown with a failure, to repeat it
+    return random.Random(seed)  # noqa: S311  # to be repeatable
 
 
 def at_call(number: int, do):

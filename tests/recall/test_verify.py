@@ -13,7 +13,7 @@ from memory_pipeline.recall.verify import compared, inspected
 DENSE, LEXICAL, QUESTIONS = SIGNALS[0], SIGNALS[1], SIGNALS[2]
 
 
-def a_hit(item: str = "mem-0001", score: float = 0.9, *, id: str | None = None, **fields: object) -> Hit:  # noqa: A002
+def a_hit(item: str = "mem-0001", score: float = 0.9, *, id: str | None = None, **fields: object) -> Hit:  # noqa: A002  # the field's name
     held = payload("clinic", item, 1, "f1", {}) | fields
     return Hit(id or point_id("clinic", str(item)), score, {name: v for name, v in held.items() if v is not None})
 
