@@ -39,7 +39,7 @@ class RandomEmbedder:
         self._dimension = dimension
         self._random = np.random.default_rng(1)
 
-    def embed(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002  # a hash knows no roles
+    def embed(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002  # chance knows no roles
         """A vector for each text."""
         vectors = self._random.standard_normal((len(texts), self._dimension)).astype(np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

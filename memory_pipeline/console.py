@@ -277,7 +277,7 @@ def _shortened(text: str) -> str:
 
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on standard output; nothing where there are no rows."""
+    """A table on standard output, or a line where there are no rows."""
     rows = list(rows)
     if not rows:
         _say(f"Nothing to show by {head[0]}.")

@@ -196,7 +196,7 @@ def _what_runs(home: Path, holders: str) -> str:
 
 def _started(pid: int) -> str:
     """When a process was started, "" when there is none: a number alone may have been given to another since."""
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415  # comes with the extra
+    import psutil  # noqa: PLC0415  # comes with the extra
 
     try:
         return f"{psutil.Process(pid).create_time():.1f}"

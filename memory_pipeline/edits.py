@@ -14,7 +14,7 @@ from memory_pipeline.text import storable_fault
 TEXT_LIMIT = 1_000_000
 """The most characters that one text of a card may have."""
 NAME_LIMIT = 255
-"""The most characters of a concept's or a database object's name, and of a link's meaning."""
+"""The most characters of a concept's name and a link's meaning, and bytes of a database object's name."""
 
 _SOLVED_TEXTS = ("question", "sql", "dialect", "context")
 _OTHER_TEXTS = ("subject", "detail", "rationale")

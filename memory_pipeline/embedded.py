@@ -295,7 +295,7 @@ class _Postmaster:
 
     def runs(self, data: Path) -> bool:
         """Whether the process lives and is a server of this directory, rather than one that was given its number."""
-        import psutil  # type: ignore[import-untyped]  # noqa: PLC0415  # comes with the extra
+        import psutil  # noqa: PLC0415  # comes with the extra
 
         try:
             return str(data) in psutil.Process(self.pid).cmdline()

@@ -35,7 +35,7 @@ class InvalidSettings(MemoryPipelineError):
 
 
 class InvalidInput(MemoryPipelineError):
-    """An argument cannot be used: an empty question, one that is too long, a limit below one."""
+    """An argument or a file cannot be used: an empty question, a limit below one, an export that is cut off."""
 
     exit_code = 4
 
@@ -59,7 +59,7 @@ class UnknownWorkspace(MemoryPipelineError):
 
 
 class NotPermitted(MemoryPipelineError):
-    """The principal has no grant for this in the workspace."""
+    """The principal has no grant for this in the workspace, or nobody would be left to administrate it."""
 
     exit_code = 7
 
@@ -166,7 +166,7 @@ class IndexUnavailable(MemoryPipelineError):
 
 
 class IndexIncompatible(MemoryPipelineError):
-    """The index holds vectors of another dimension or embedding identity than the settings name."""
+    """Vectors do not fit a collection, or another version of this library made the index."""
 
     exit_code = 14
 

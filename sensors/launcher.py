@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import closing
 
-import psutil  # type: ignore[import-untyped]  # it ships no types
+import psutil
 from dagster import DagsterRun
 from dagster._core.errors import DagsterUserCodeUnreachableError
 from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus

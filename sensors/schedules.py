@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from dagster import DefaultScheduleStatus, RunRequest, ScheduleEvaluationContext, schedule
 
-from assets.common import PARTITIONS, translated
-from memory_pipeline.archive import workspaces
+from assets.common import PARTITIONS
+from assets.outcomes import workspace_names
 from memory_pipeline.resources import Memory
 from sensors import runs
 from sensors.jobs import audit
@@ -14,8 +14,7 @@ from sensors.jobs import audit
 @schedule(job=audit, cron_schedule="30 3 * * *", default_status=DefaultScheduleStatus.RUNNING)
 def daily_audit(context: ScheduleEvaluationContext, memory: Memory) -> Iterator[RunRequest]:
     """Compares every workspace's real index with the archive once a day, since bookkeeping alone is not trusted."""
-    with translated():
-        names = workspaces.names(memory.runtime.database)
+    names = workspace_names(memory)
     # A schedule cannot ask for partitions as a sensor can.
     context.instance.add_dynamic_partitions(PARTITIONS, runs.missing_partitions(context.instance, names))
     for name in names:

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]  # it ships no types
+import psutil
 
 from memory_pipeline.settings import Settings
 

@@ -60,7 +60,7 @@ def current(tx: Tx, configured: str) -> list[str]:
 
 def live(tx: Tx) -> Mapping[str, Any] | None:
     """The settings of the identity that recall uses, as far as the archive knows."""
-    return next((row["settings"] for row in tx.rows(_SQL["live"])), None)
+    return next((each.settings for each in registered(tx) if each.live), None)
 
 
 def of_vectors(tx: Tx) -> set[str]:

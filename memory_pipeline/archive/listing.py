@@ -292,7 +292,7 @@ def _text_faults(name: str, value: object) -> Iterator[str]:
     if not isinstance(value, str):
         yield f"{name}: has to be a text"
     elif len(value) > LONGEST_TEXT:
-        yield f"{name}: has {len(value):,} characters: search for fewer than {LONGEST_TEXT:,}"
+        yield f"{name}: has {len(value):,} characters: search for {LONGEST_TEXT:,} at most"
     elif fault := storable_fault(value):
         yield f"{name}: {fault}, which no card can hold: take it out"
 

@@ -14,6 +14,7 @@ from memory_pipeline import jsonl
 from memory_pipeline.archive import editing, grants, identities
 from memory_pipeline.archive.database import first_line
 from memory_pipeline.archive.queries import load
+from memory_pipeline.archive.waiting import count_waiting_edits
 from memory_pipeline.edits import Change, Delete, Edit, Merge, edit_faults, refuse
 from memory_pipeline.edits_json import edit_as_json, parse_edit
 from memory_pipeline.errors import CardNotFound, InvalidEdit, InvalidInput, NotPermitted, VersionConflict
@@ -137,7 +138,7 @@ def apply_waiting(database: Database, workspace: str, identity: EmbeddingIdentit
         except (DataError, IntegrityError) as error:  # which would otherwise keep all others waiting for ever
             refused += _refuse(database, workspace, waiting, f"the archive cannot keep it: {first_line(error)}")
     with database.transaction(workspace) as tx:
-        return QueueReport(applied, tuple(refused), counts(tx)["waiting"])
+        return QueueReport(applied, tuple(refused), count_waiting_edits(tx))
 
 
 def discard(tx: Tx, principal: str, edit_ids: Sequence[int]) -> int:

@@ -21,6 +21,7 @@ from memory_pipeline.cli.common import (
     known_workspaces,
     opened_runtime,
     print_json,
+    workspace_option,
     workspaces_option,
 )
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.queue import State
 
 _STANDARD = "-"
-_workspace_option = click.option("--workspace", "-w", required=True, help="Which workspace.")
 _file_argument = click.argument("file", type=click.File("rb"))
 
 
@@ -39,7 +39,7 @@ def edits() -> None:
 
 @edits.command()
 @_file_argument
-@_workspace_option
+@workspace_option
 @as_json
 def submit(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
     """Let the edits in FILE (JSON lines; - is standard input) wait to be applied, all of them or none."""
@@ -55,7 +55,7 @@ def submit(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
 
 
 @edits.command(name="list")
-@_workspace_option
+@workspace_option
 @click.option("--state", type=click.Choice(["waiting", "applied", "refused"]), help="Only those.")
 @click.option("--limit", "-n", default=100, show_default=True, type=click.IntRange(min=1), help="The last so many.")
 @as_json
@@ -90,7 +90,7 @@ def apply_(*, names: tuple[str, ...], json_output: bool) -> None:
 
 @edits.command()
 @click.argument("edit_ids", nargs=-1, required=True, type=click.IntRange(min=1, max=2**63 - 1), metavar="EDIT...")
-@_workspace_option
+@workspace_option
 @as_json
 def discard(*, edit_ids: tuple[int, ...], workspace: str, json_output: bool) -> None:
     """Drop what each EDIT (its number) contains, refused or waiting, for good; who submitted it and when stays."""
@@ -106,7 +106,7 @@ def discard(*, edit_ids: tuple[int, ...], workspace: str, json_output: bool) -> 
 
 @click.command(name="export")
 @click.argument("file", default="-")
-@_workspace_option
+@workspace_option
 @as_json
 def export_(*, file: str, workspace: str, json_output: bool) -> None:
     """Write a workspace's cards, sources, questions, links and dependencies to FILE (by default standard output)."""
@@ -124,7 +124,7 @@ def export_(*, file: str, workspace: str, json_output: bool) -> None:
 
 @click.command(name="import")
 @_file_argument
-@_workspace_option
+@workspace_option
 @as_json
 def import_(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
     """Read an export into a workspace that is new or empty, all of it or nothing."""
@@ -141,7 +141,7 @@ def import_(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
 
 @click.command(name="import-legacy")
 @_file_argument
-@_workspace_option
+@workspace_option
 @as_json
 def import_legacy_(*, file: IO[bytes], workspace: str, json_output: bool) -> None:
     """Make cards of the clarifications in a legacy registry.jsonl."""

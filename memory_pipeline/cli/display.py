@@ -103,6 +103,7 @@ def print_workspaces(roles: Mapping[str, str]) -> None:
     """Workspaces, and what the principal may do in each."""
     if not roles:
         _out.print("There is no workspace in which you have a grant.")
+        return
     show_table(("workspace", "role"), list(roles.items()))
 
 

@@ -295,7 +295,7 @@ class _Run:
 
     def _made_usable(self, collection: Collection, error: Unavailable) -> bool:
         """Start over with a collection of which reading shows, too, that it is damaged; whether that was done."""
-        if not isinstance(error, CollectionDamaged):
+        if not isinstance(error, CollectionDamaged) or collection in self._made_anew:
             return False
         try:
             self._runtime.index.check(self._target(collection))

@@ -43,7 +43,6 @@ def rebuild(
     workspace: str,
     collections: Iterable[Collection] = tuple(Collection),
     *,
-    wait: float | None = None,
     progress: Progress = no_progress,
 ) -> RebuildReport:
     """Make the index anew from the archive: what is wrong goes first, then every point is written in its place.
@@ -56,7 +55,6 @@ def rebuild(
         runtime: archive, index and embedder.
         workspace: which workspace.
         collections: which collections.
-        wait: seconds to wait for another projector of a collection; by default a minute.
         progress: told what is done and how much there is.
 
     Raises:
@@ -71,6 +69,4 @@ def rebuild(
         for identity in current_identities(runtime, workspace)
         for collection in wanted
     )
-    return RebuildReport(
-        mended, renewed, project(runtime, workspace, wanted, retry_now=True, wait=wait, progress=progress)
-    )
+    return RebuildReport(mended, renewed, project(runtime, workspace, wanted, retry_now=True, progress=progress))

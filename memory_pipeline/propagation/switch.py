@@ -48,7 +48,13 @@ def record_live(runtime: Runtime, workspace: str) -> str | None:
 
 
 def complete(runtime: Runtime, workspace: str, live: str | None) -> bool:
-    """Whether nothing of the configured identity is pending that the live one (its hash) has, or that was not tried."""
+    """Whether nothing keeps the configured identity from becoming live in all workspaces that switch together.
+
+    Args:
+        runtime: the services.
+        workspace: one of them.
+        live: the hash of the one that recall uses now; see `identities.unready`.
+    """
     return all(_ready(runtime, name, live) for name in sharing(runtime, workspace))
 
 
@@ -123,9 +129,9 @@ def known_identities(runtime: Runtime) -> list[IdentityUse]:
         with runtime.database.transaction(name) as tx:
             registered = {each.identity: each.settings for each in identities.registered(tx)}
             of_vectors = identities.of_vectors(tx)
-        live = (runtime.index.live_identity(name) or {}).get("hash")
+        live = _live(runtime, name)
         in_index = {i for c in Collection for i in runtime.index.identities(name, c.value)}
-        for identity in sorted({*registered, *of_vectors, *in_index} | ({str(live)} if live else set())):
+        for identity in sorted({*registered, *of_vectors, *in_index} | ({live} if live else set())):
             use = found.get(identity) or IdentityUse(identity, "", configured=False)
             found[identity] = replace(
                 use,

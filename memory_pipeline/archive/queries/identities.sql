@@ -22,9 +22,6 @@ WHERE p.workspace = :workspace AND p.identity = :identity AND p.pending
         WHERE l.workspace = :workspace AND l.identity = :live AND l.collection = p.collection
             AND l.item_id = p.item_id AND l.pending AND l.attempts > 0)))
 
--- name: live
-SELECT settings FROM embedding_identity WHERE workspace = :workspace AND live
-
 -- name: of_vectors
 SELECT DISTINCT identity FROM embedding WHERE workspace = :workspace
 

@@ -1,5 +1,5 @@
 -- What an intake has to do, found :limit at a time, and each row with the total that there is. What was done is not
--- found again.
+-- found again, but for `edited_cards`, which are compared each time.
 
 -- name: withdraw_clarifications
 -- Sources whose clarification is no longer promoted. A consumed source (without a card) stays, and stays consumed.

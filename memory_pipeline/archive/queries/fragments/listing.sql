@@ -48,7 +48,7 @@ c.family = ANY(:families)
 folded(:concept) = ANY(c.concept_keys)
 
 -- name: with_objects
--- All names that are asked for are one dependency's. IS TRUE keeps it a table of hashes, as above.
+-- All names that are asked for are one dependency's. IS TRUE keeps the planner from a join (see `page`).
 (c.card_id IN (
     SELECT d.card_id
     FROM card_dependency d
