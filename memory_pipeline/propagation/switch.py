@@ -6,7 +6,7 @@ the live one in one step as soon as it is complete. Collections that nobody uses
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -127,15 +127,16 @@ def known_identities(runtime: Runtime) -> list[IdentityUse]:
     found = {configured.hash: IdentityUse(configured.hash, _model(configured.settings), configured=True)}
     for name in workspaces.names(runtime.database):
         with runtime.database.transaction(name) as tx:
-            registered = {each.identity: each.settings for each in identities.registered(tx)}
+            registered = {each.identity: each for each in identities.registered(tx)}
             of_vectors = identities.of_vectors(tx)
-        live = _live(runtime, name)
+        # An index that was lost says nothing, and recall goes by the archive then.
+        live = _live(runtime, name) or next((each for each, use in registered.items() if use.live), None)
         in_index = {i for c in Collection for i in runtime.index.identities(name, c.value)}
         for identity in sorted({*registered, *of_vectors, *in_index} | ({live} if live else set())):
             use = found.get(identity) or IdentityUse(identity, "", configured=False)
             found[identity] = replace(
                 use,
-                model=use.model or _model(registered.get(identity, {})),
+                model=use.model or (_model(registered[identity].settings) if identity in registered else ""),
                 live=(*use.live, *([name] if identity == live else [])),
                 registered=(*use.registered, *([name] if identity in registered else [])),
                 collections=(*use.collections, *([name] if identity in in_index else [])),
@@ -223,6 +224,5 @@ def _ready(runtime: Runtime, workspace: str, live: str | None) -> bool:
         return not (identities.unready(tx, identity, live) if known else projections.waiting(tx, identity).pending)
 
 
-def _model(settings: object) -> str:
-    of = settings if isinstance(settings, dict) else {}
-    return " ".join(str(of[name]) for name in ("provider", "model") if name in of)
+def _model(settings: Mapping[str, object]) -> str:
+    return " ".join(str(settings[name]) for name in ("provider", "model") if name in settings)

@@ -153,8 +153,8 @@ class Recall:
         state = lookup.propagation(tx, identity, missing)
         if state.lost:
             raise IndexUnavailable(
-                f"the index of workspace {tx.workspace!r} has lost {', '.join(state.lost)}: the audit "
-                "(`index_matches_archive`) makes what is missing pending, and `memory-pipeline project` fills it again"
+                f"the index of workspace {tx.workspace!r} has lost {', '.join(state.lost)}: "
+                "`memory-pipeline project` fills it again from the archive"
             )
         return state.pending
 

@@ -300,6 +300,9 @@ def test_an_index_that_is_lost_during_the_change_is_no_empty_answer(models: Mode
     models.index.forget(CLINIC)
     with pytest.raises(IndexUnavailable, match="has lost memory_cards"):
         Recall(models.after).search(CLINIC, "subject 1")
+    assert [use.live for use in known_identities(models.after)] == [(), (CLINIC,)]
+    with pytest.raises(InvalidInput, match=f"recall uses it in {CLINIC}"):
+        drop_identity(models.after, models.before.identity.hash)
     project(models.after, CLINIC)
     assert models.live() == models.after.identity
     assert models.recalled("subject 1: flag_attivo = TRUE") == ("subject 1", 0)
