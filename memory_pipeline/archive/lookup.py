@@ -49,7 +49,8 @@ class Candidate:
         fingerprint: what its point should hold.
         place: its family, database and schema, and, where they were asked for, its dependencies; no text.
         verbatim: whether it is a solved question that was asked word for word.
-        decided: whether the session that asks has taken or rejected it.
+        decided: whether the session that asks has taken it (is a source of it, or cites it in the rationale of an
+            effective clarification) or rejected it.
     """
 
     card_id: str

@@ -120,7 +120,7 @@ def rebuild(*, names: tuple[str, ...], json_output: bool) -> None:
     "--family", "-f", "families", multiple=True, type=click.Choice([f.value for f in Family]), help="Only these."
 )
 @click.option("--limit", "-n", default=10, show_default=True, help="How many hits at most.")
-@click.option("--session", help="Leave out what this session has decided already.")
+@click.option("--session", help="Leave out what this session has taken or rejected.")
 @click.option("--links", is_flag=True, help="Linked cards come along.")
 @click.option("--degraded", is_flag=True, help="Accept a lexical answer when the index or the model is away.")
 @as_json

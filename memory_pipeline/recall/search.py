@@ -77,7 +77,8 @@ class Recall:
             limit: at most so many cards, 1 to 1,000.
             families: only cards of these; by default all.
             scope: only cards of a database, schema, table or column.
-            session_id: leave out the cards that this session has confirmed or rejected. It need not be known.
+            session_id: leave out the cards that this session has taken (confirmed, or cited in the rationale of a
+                clarification) or rejected. It need not be known.
             expand_links: whether up to 50 cards within three links of the hits come along, after them and whatever
                 their family and scope.
             degraded: whether, with the index or the embedding model away, PostgreSQL may answer by words alone.

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from memory_pipeline import Scope
+from memory_pipeline.archive.cards import insert
 from memory_pipeline.cards import CardContent, Collection, Family
-from tests.builders import clarified, promoted, rejected
+from tests.builders import WORKSPACE, a_decision, clarified, promoted, rejected, reopened, retracted
 from tests.recall.memories import Memory, a_concept, a_solved, depending, ids
 
 
@@ -90,6 +93,72 @@ def test_what_a_session_has_decided_does_not_come_back_by_a_link_or_as_the_very_
     own = [hit.card_id for hit in memory.search("how many").hits if hit.sessions]
     memory.link(card, own[0])
     assert ids(memory.search("how many", session_id="mine", expand_links=True)) == [card]
+
+
+@pytest.mark.parametrize(
+    ("rationale", "cited"),
+    [
+        ("from mem-0001", True),
+        ("as in [mem-0001].", True),
+        ("MEM-0001, and Mem-0002's second half", True),
+        ("(mem-0001/mem-0002)", True),
+        ("perché «mem-0001» lo dice", True),
+        ("from mem-0003", False),
+        ("from mem-00012", False),
+        ("from mem-00001", False),
+        ("the item-mem-0001 of the list", False),
+        ("xmem-0001", False),
+        ("mem-0001a, mem-0001_b and mem-0001-c", False),
+        ("sq-0001", False),
+        ("mem 0001", False),
+    ],
+)
+def test_a_card_that_a_clarification_of_the_session_cites_is_left_out(memory: Memory, rationale, cited):
+    card, _ = memory.hold(a_concept("active visit", "x"), a_concept("active bed", "y"))
+    memory.session(clarified(1, rationale=rationale), session="mine", question="How many?", sql=None)
+    memory.ingest()
+    memory.project()
+    assert (card not in ids(memory.search("active", session_id="mine"))) is cited
+    assert card in ids(memory.search("active"))
+
+
+def test_of_cards_whose_ids_begin_alike_only_the_cited_one_is_left_out(memory: Memory):
+    with memory.runtime.database.transaction(WORKSPACE) as tx:
+        insert(tx, {each: a_concept(each) for each in ("mem-0001", "mem-00012")}, origin="hand", principal="tester")
+    memory.session(clarified(1, rationale="see mem-00012"), session="mine", question="How many?", sql=None)
+    memory.ingest()
+    memory.project()
+    assert ids(memory.search("active", session_id="mine")) == ["mem-0001"]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "others"),
+    [
+        ([clarified(1, rationale="from mem-0001"), retracted(2, 1)], {}),
+        ([clarified(1, phase=5, rationale="from mem-0001"), reopened(2, 3)], {}),
+        ([a_decision(1, "table_excluded", rationale="from mem-0001")], {}),
+        ([clarified(1, detail="as mem-0001")], {}),
+        ([clarified(1, rationale="from mem-0001")], {"session": "another"}),
+        ([clarified(1, rationale="from mem-0001")], {"workspace": "other"}),
+    ],
+    ids=["retracted", "rolled back", "no clarification", "no rationale", "another session", "another workspace"],
+)
+def test_what_cites_a_card_otherwise_leaves_it_in(memory: Memory, decisions, others):
+    [card] = memory.hold(a_concept("active visit", "x"))
+    memory.session(*decisions, **{"session": "mine", "question": "How many?", "sql": None, **others})
+    memory.ingest(others.get("workspace", WORKSPACE))
+    memory.project()
+    assert card in ids(memory.search("active", session_id="mine"))
+
+
+def test_a_solved_question_that_a_clarification_cites_does_not_come_back_word_for_word(memory: Memory):
+    [card] = memory.hold(a_solved())
+    memory.session(clarified(1, rationale=f"the filter of {card}"), session="mine", question="How many?", sql=None)
+    memory.ingest()
+    memory.project()
+    question = "How many active patients are there?"
+    assert ids(memory.search(question)) == [card]
+    assert ids(memory.search(question, session_id="mine")) == []
 
 
 def test_places_of_excluded_cards_are_filled(memory: Memory):

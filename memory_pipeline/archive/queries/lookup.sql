@@ -29,6 +29,11 @@ WITH candidate AS (
     SELECT card_id
     FROM card
     WHERE workspace = :workspace AND text_key = CAST(:text_key AS text) AND family = 'solved_question'
+), cited AS MATERIALIZED (
+    -- A clarification that was made from a card says so in its rationale ("from mem-0012"); an id is a word of its own.
+    SELECT lower(found[1]) AS card_id
+    FROM decision d, regexp_matches(d.rationale, '(?<![\w-])((mem|sq)-[0-9]+)(?!-?\w)', 'gi') AS found
+    WHERE d.workspace = :workspace AND d.session_id = :session_id AND d.type = 'concept_clarified' AND d.effective
 )
 SELECT c.card_id, c.family, c.fingerprint, c.database, c.schema,
     c.family = 'solved_question' AND c.text_key = :text_key AS verbatim,
@@ -44,6 +49,7 @@ SELECT c.card_id, c.family, c.fingerprint, c.database, c.schema,
         OR EXISTS (
             SELECT FROM session n
             WHERE n.workspace = c.workspace AND n.session_id = :session_id AND c.card_id = ANY(n.rejected_cards))
+        OR c.card_id IN (SELECT card_id FROM cited)
     ) AS decided
 FROM candidate
 JOIN card c USING (card_id)
