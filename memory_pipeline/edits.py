@@ -13,6 +13,10 @@ from memory_pipeline.text import storable_fault
 
 TEXT_LIMIT = 1_000_000
 """The most characters that one text of a card may have."""
+LIST_LIMIT = 1_000
+"""The most concepts that a card may have."""
+DEPENDENCY_LIMIT = 25_000
+"""The most database objects that a card may depend on: the longest SQL that is parsed can name no more."""
 NAME_LIMIT = 255
 """The most characters of a concept's name and a link's meaning, and bytes of a database object's name."""
 
@@ -190,6 +194,8 @@ def _text_faults(name: str, value: object) -> dict[str, str]:
 def _list_faults(name: str, values: object) -> dict[str, str]:
     if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
         return {name: "has to be a list of texts"}
+    if len(values) > LIST_LIMIT:
+        return {name: f"has {len(values):,} entries: at most {LIST_LIMIT:,} can be kept"}
     if not all(_usable_name(value) for value in values):
         return {name: f"each has to be a text of 1 to {NAME_LIMIT} characters"}
     return {}
@@ -198,6 +204,8 @@ def _list_faults(name: str, values: object) -> dict[str, str]:
 def _dependency_faults(dependencies: object) -> dict[str, str]:
     if not isinstance(dependencies, tuple) or not all(isinstance(d, Dependency) for d in dependencies):
         return {"dependencies": "has to be a list of objects with database, schema, table and column"}
+    if len(dependencies) > DEPENDENCY_LIMIT:
+        return {"dependencies": f"has {len(dependencies):,} entries: at most {DEPENDENCY_LIMIT:,} can be kept"}
     faults = {}
     for number, dependency in enumerate(dependencies):
         names = (dependency.database, dependency.schema, dependency.table, dependency.column)

@@ -157,6 +157,52 @@ def test_bad_input_gives_one_line_and_a_distinct_exit_code(run, arguments, code)
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status", "--bogus", "--json"),
+        ("status", "--json", "--bogus"),
+        ("--bogus", "status", "--json"),
+        ("nonsense", "--json"),
+        ("recall", "--json", "question"),
+        ("recall", "question", "--json", "-w"),
+        ("edits", "--json"),
+        ("edits", "nonsense", "--json"),
+        ("edits", "list", "--bogus", "--json", "-w", WORKSPACE),
+        ("edits", "list", "--json", "-w", WORKSPACE, "--state", "lost"),
+        ("edits", "submit", "/nowhere/at/all", "-w", WORKSPACE, "--json"),
+        ("card", "list", "--limit", "many", "--json", "-w", WORKSPACE),
+    ],
+)
+def test_with_json_a_faulty_command_line_is_an_error_in_json_too(run, arguments):
+    code, out, err = run(*arguments)
+    error = json.loads(out)["error"]
+    assert (code, error["kind"]) == (2, "UsageError")
+    assert err == f"error: {' '.join(error['message'].split())}\n"
+
+
+def test_with_json_whatever_the_system_refuses_is_an_error_in_json_too(run, settings):
+    a_session(settings.sessions)
+    run("ingest")
+    code, out, err = run("export", "/nowhere/at/all", "-w", WORKSPACE, "--json")
+    error = {"kind": "FileNotFoundError", "message": "No such file or directory: /nowhere/at/all"}
+    assert (code, json.loads(out), err) == (1, {"error": error}, f"error: {error['message']}\n")
+
+
+def test_a_question_of_that_name_does_not_ask_for_json(run):
+    code, out, err = run("recall", "--", "--json")
+    assert (code, out, "--workspace" in err) == (2, "", True)
+
+
+def test_the_program_itself_gives_its_errors_in_json_and_needs_no_room_for_them(scratch):
+    done = program("status", "--bogus", "--json", home=scratch / "nothing-here")
+    assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (2, "UsageError")
+    command = [sys.executable, "-m", "memory_pipeline.cli", "status", "--bogus", "--json"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr.startswith("error: No such option")
+
+
 def test_a_text_from_a_ledger_cannot_command_the_terminal(run, settings):
     a_session(settings.sessions, clarified(1, "clear \x1b[2J", "title \x1b]0;x\x07"), promoted(2, 1), sql=None)
     run("ingest")

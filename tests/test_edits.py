@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.edits import (
+    DEPENDENCY_LIMIT,
+    LIST_LIMIT,
     NAME_LIMIT,
     TEXT_LIMIT,
     Change,
@@ -90,6 +92,15 @@ class TestContent:
     @pytest.mark.parametrize("concepts", [["a"], "a", None, (1,), ("a", " "), ("x" * 256,), ("\x00",)])
     def test_concepts_are_a_tuple_of_names(self, concepts):
         assert faults(checked, a_content(concepts=concepts)).keys() == {"concepts"}
+
+    def test_there_are_only_so_many_concepts_and_dependencies(self):
+        concepts = tuple(f"concept {n}" for n in range(LIST_LIMIT + 1))
+        dependencies = tuple(Dependency("d", "s", f"t{n}") for n in range(DEPENDENCY_LIMIT + 1))
+        checked(a_content(concepts=concepts[1:], dependencies=dependencies[1:]))
+        assert faults(checked, a_content(concepts=concepts, dependencies=dependencies)) == {
+            "concepts": "has 1,001 entries: at most 1,000 can be kept",
+            "dependencies": "has 25,001 entries: at most 25,000 can be kept",
+        }
 
     @pytest.mark.parametrize(
         "wrong",

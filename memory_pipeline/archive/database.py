@@ -11,12 +11,19 @@ from typing import Any, Protocol
 
 from pydantic import SecretStr
 from sqlalchemy import Connection, CursorResult, Engine, NullPool, RowMapping, TextClause, create_engine, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from memory_pipeline.archive.queries import SCHEMA_REVISION
 from memory_pipeline.cards import workspace_name
-from memory_pipeline.errors import ArchiveUnavailable, InvalidSettings, SchemaOutOfDate, UnknownWorkspace
+from memory_pipeline.errors import (
+    ArchiveUnavailable,
+    InvalidInput,
+    InvalidSettings,
+    MemoryPipelineError,
+    SchemaOutOfDate,
+    UnknownWorkspace,
+)
 
 # Moments are read back in UTC whatever the server is set to: Python holds the hour in which a zone's clocks are put
 # back for unequal to the same moment in any other zone.
@@ -132,6 +139,7 @@ class Database:
             ArchiveUnavailable: PostgreSQL went away, lacks something, or is asked by too many at once; nothing was
                 committed unless the loss came while committing.
             SchemaOutOfDate: the schema is missing or of another revision.
+            InvalidInput: a value is larger than PostgreSQL takes; nothing was committed.
         """
         workspace_name(workspace)
         with self._begun(self._snapshots if snapshot else self._engine) as connection:
@@ -231,22 +239,29 @@ def translated() -> Iterator[None]:
             f"all {_CONNECTIONS} connections of this process to PostgreSQL stayed in use for {_CONNECTION_WAIT:g} s: "
             "ask from fewer threads at once"
         ) from None
-    except (OperationalError, InterfaceError) as error:
-        raise ArchiveUnavailable(f"{_trouble(error)} ({first_line(error)})") from None
-    except ProgrammingError as error:
-        if getattr(error.orig, "sqlstate", None) in ("42P01", "42703"):  # undefined table, undefined column
-            raise SchemaOutOfDate(
-                f"the archive's schema is not the expected one ({first_line(error)}): run `memory-pipeline migrate`"
-            ) from None
-        raise
-    except IntegrityError as error:
-        if _lacks_its_workspace(error):
-            raise UnknownWorkspace("the workspace was removed meanwhile") from None
-        raise
     except DBAPIError as error:
-        if error.connection_invalidated:
-            raise ArchiveUnavailable(f"PostgreSQL went away ({first_line(error)})") from None
-        raise
+        said = _in_words(error)
+        if said is None:
+            raise
+        raise said from None
+
+
+def _in_words(error: DBAPIError) -> MemoryPipelineError | None:
+    """The library's error in place of the driver's; None where there is none that says it better."""
+    state, line = getattr(error.orig, "sqlstate", None) or "", first_line(error)
+    if isinstance(error, DataError) or (not error.connection_invalidated and state.startswith(_UNKEEPABLE)):
+        return InvalidInput(f"the archive cannot keep this ({line}): nothing was changed")
+    if isinstance(error, OperationalError | InterfaceError):
+        return ArchiveUnavailable(f"{_trouble(error)} ({line})")
+    if state in {"42P01", "42703"}:  # undefined table, undefined column
+        return SchemaOutOfDate(f"the archive's schema is not the expected one ({line}): run `memory-pipeline migrate`")
+    if isinstance(error, IntegrityError) and _lacks_its_workspace(error):
+        return UnknownWorkspace("the workspace was removed meanwhile")
+    return ArchiveUnavailable(f"PostgreSQL went away ({line})") if error.connection_invalidated else None
+
+
+# Beside data errors: a limit of the server's, and more memory than a value may take, which it calls an internal error.
+_UNKEEPABLE = ("54", "XX000")
 
 
 def _lacks_its_workspace(error: IntegrityError) -> bool:

@@ -82,8 +82,15 @@ def unready(tx: Tx, identity: str, live: str | None) -> int:
     return int(tx.row(_SQL["unready"], identity=identity, live=live)["points"])
 
 
-def record_live(tx: Tx, identity: str) -> None:
-    """Record that recall uses an identity (its hash), which is registered."""
+def record_live(tx: Tx, identity: str, configured: str) -> None:
+    """Record that recall uses an identity, which is registered. What was live before is kept current no more.
+
+    Args:
+        tx: an open transaction.
+        identity: its hash.
+        configured: the hash of the one that the settings name, which goes on being kept.
+    """
+    tx.run(_SQL["forget_former"], identity=identity, configured=configured)
     tx.run(_SQL["put_out"], identity=identity)
     tx.run(_SQL["make_live"], identity=identity)
 

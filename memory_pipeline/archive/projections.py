@@ -92,7 +92,7 @@ class PendingReason:
 def pending(
     tx: Tx, identity: str, collection: Collection, limit: int, *, items: Items[str] | None = None
 ) -> list[Wanted]:
-    """The next pending items, longest waiting first, each with its current state.
+    """The next pending items, each with its current state: the least often tried first, then the longest waiting.
 
     Args:
         tx: an open transaction.

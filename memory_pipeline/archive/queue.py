@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.exc import IntegrityError
 
 from memory_pipeline import jsonl
 from memory_pipeline.archive import editing, grants, identities
@@ -29,7 +29,7 @@ _SQL = load("queue")
 
 State = Literal["waiting", "applied", "refused"]
 
-_REFUSALS = (InvalidEdit, CardNotFound, VersionConflict, NotPermitted)
+_REFUSALS = (InvalidEdit, InvalidInput, CardNotFound, VersionConflict, NotPermitted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def apply_waiting(database: Database, workspace: str, identity: EmbeddingIdentit
             applied += _apply(database, workspace, waiting, identity)
         except _REFUSALS as error:
             refused += _refuse(database, workspace, waiting, str(error))
-        except (DataError, IntegrityError) as error:  # which would otherwise keep all others waiting for ever
+        except IntegrityError as error:  # which would otherwise keep all others waiting for ever
             refused += _refuse(database, workspace, waiting, f"the archive cannot keep it: {first_line(error)}")
     with database.transaction(workspace) as tx:
         return QueueReport(applied, tuple(refused), count_waiting_edits(tx))

@@ -18,7 +18,7 @@ from memory_pipeline.points import question_id
 FORMAT = 2
 """The version of the format; another one is refused."""
 
-_LARGEST = 2**31 - 1  # of PostgreSQL's integer
+_LARGEST = 2**30  # half of PostgreSQL's integers, so that counting goes on
 
 
 def _within_years(moment: datetime) -> datetime:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from typing import NoReturn
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import takewhile
+from typing import Any, NoReturn
 
 import click
 
 from memory_pipeline.cli import administration, bulk, cards, pipeline
-from memory_pipeline.cli.common import Commands
+from memory_pipeline.cli.common import print_json
 from memory_pipeline.errors import MemoryPipelineError
 
 _INTERRUPTED = 130
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="memory-pipeline")
 def cli() -> None:
     """The memory of a text-to-SQL assistant: session ledgers become verified, recallable cards."""
@@ -39,18 +42,26 @@ def main() -> NoReturn:
         cli.main(standalone_mode=False)
         sys.stdout.flush()
     except MemoryPipelineError as error:
-        _fail(str(error), error.exit_code)
+        _fail(error.exit_code, error.as_json())
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:
-        _fail(error.format_message(), error.exit_code)
+        kind = "UsageError" if isinstance(error, click.UsageError) else type(error).__name__
+        _fail(error.exit_code, {"kind": kind, "message": error.format_message()})
     except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted; what was committed stays, the rest is done by the next run", _INTERRUPTED)
+        what_stays = "interrupted; what was committed stays, the rest is done by the next run"
+        _fail(_INTERRUPTED, {"kind": "Interrupted", "message": what_stays})
     except OSError as error:
-        _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 1)
+        message = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+        _fail(1, {"kind": type(error).__name__, "message": message})
     sys.exit(0)
 
 
-def _fail(message: str, code: int) -> NoReturn:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+def _fail(code: int, error: Mapping[str, Any]) -> NoReturn:
+    """End with an error in one line on standard error; where JSON is asked for, also as `{"error": …}`."""
+    # By what was typed, since a command line with a fault is never parsed to its end. After -- there are no options.
+    if "--json" in takewhile(lambda argument: argument != "--", sys.argv[1:]):
+        with suppress(OSError):  # where standard output is what fails, standard error says so
+            print_json({"error": error})
+    click.echo(f"error: {' '.join(error['message'].split())}", err=True)
     sys.exit(code)

@@ -19,44 +19,14 @@ from memory_pipeline.settings import load_settings
 if TYPE_CHECKING:
     from memory_pipeline.curation import Curation
 
-_JSON = "memory_pipeline.json"
-
-
-def _remember(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:  # noqa: FBT001  # click calls it
-    context.meta[_JSON] = value
-    return value
-
-
 as_json = click.option(
     "--json",
     "json_output",
     is_flag=True,
-    is_eager=True,
-    callback=_remember,
     help="Print JSON, and nothing else, on standard output, errors included.",
 )
 workspace_option = click.option("--workspace", "-w", required=True, help="Which workspace.")
 workspaces_option = click.option("--workspace", "-w", "names", multiple=True, help="Only this workspace (repeatable).")
-
-
-class Commands(click.Group):
-    """Commands that give programs their errors as JSON, besides the line for people."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; where JSON was asked for, an error is also printed as `{"error": …}`."""
-        try:
-            return super().invoke(ctx)
-        except MemoryPipelineError as error:
-            _print_error(ctx, error.as_json())
-            raise
-        except click.UsageError as error:
-            _print_error(ctx, {"kind": "UsageError", "message": error.format_message()})
-            raise
-
-
-def _print_error(ctx: click.Context, error: dict[str, Any]) -> None:
-    if ctx.meta.get(_JSON):
-        print_json({"error": error})
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -62,6 +63,7 @@ from memory_pipeline.index.validation import (
 )
 
 _IDENTITY_FILE = "identity.json"
+_HASH = re.compile(r"[0-9a-f]{16}")
 _SETTINGS = TypeAdapter(dict[str, Any])
 
 
@@ -170,7 +172,7 @@ class EdgeIndex:
 
     def identities(self, workspace: str, collection: str) -> frozenset[str]:
         """The embedding identities that the workspace has a shard of the collection for."""
-        prefix, directory = physical_name(collection, ""), self._root / workspace_name(workspace)
+        prefix, directory = physical_name(collection, ""), self._directory(workspace)
         with engine_errors(directory):
             shards = shards_in(directory)
         return frozenset(shard.removeprefix(prefix) for shard in shards if shard.startswith(prefix))
@@ -190,7 +192,7 @@ class EdgeIndex:
 
     def forget(self, workspace: str) -> None:
         """Remove the workspace's directory: its identity, its locks, and shards that are no whole ones."""
-        forget_workspace(self._root, workspace_name(workspace))
+        forget_workspace(self._directory(workspace))
 
     def live_identity(self, workspace: str) -> Mapping[str, object] | None:
         """The settings of the identity that recall uses for the workspace (`hash` among them), or None.
@@ -198,13 +200,14 @@ class EdgeIndex:
         Whatever it is that a file says without naming a hash, it tells recall nothing, and is no more than a missing
         one: recall then uses the configured identity, and the next projection makes that the live one.
         """
-        path = self._root / workspace_name(workspace) / _IDENTITY_FILE
+        path = self._directory(workspace) / _IDENTITY_FILE
         try:
             with engine_errors(path):
                 settings = _SETTINGS.validate_json(read_file(path) or b"")
         except ValueError:
             return None
-        return settings if isinstance(settings.get("hash"), str) else None
+        named = settings.get("hash")
+        return settings if isinstance(named, str) and _HASH.fullmatch(named) else None
 
     def activate(
         self, workspace: str, identity_hash: str, settings: Mapping[str, str | int | bool], collections: Sequence[str]
@@ -213,7 +216,7 @@ class EdgeIndex:
 
         Every collection of a workspace follows the one file, so `collections` needs no record of its own.
         """
-        path = self._root / workspace_name(workspace) / _IDENTITY_FILE
+        path = self._directory(workspace) / _IDENTITY_FILE
         text = json.dumps({**settings, "hash": identity_hash, "collections": list(collections)}, ensure_ascii=False)
         with engine_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -223,10 +226,14 @@ class EdgeIndex:
         """Close and remove the private copies."""
         self._copies.close()
 
-    def _files(self, target: Target) -> ShardFiles:
-        # Otherwise each shard would count as absent, and a removal as done.
+    def _directory(self, workspace: str) -> Path:
+        # Otherwise everything would count as absent: a removal as done, and a collection as lost.
         if self._root.exists() and not self._root.is_dir():
             raise IndexUnavailable(f"the index cannot be used: {self._root} is no directory")
+        return self._root / workspace_name(workspace)
+
+    def _files(self, target: Target) -> ShardFiles:
+        self._directory(target.workspace)
         return ShardFiles.of(self._root, target)
 
     @contextlib.contextmanager

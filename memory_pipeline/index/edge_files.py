@@ -277,15 +277,15 @@ def shards_in(workspace_directory: Path) -> list[str]:
     return [n for n in names if _PHYSICAL_NAME.fullmatch(n) and ShardFiles(workspace_directory, n).exists()]
 
 
-def forget_workspace(root: Path, workspace: str) -> None:
+def forget_workspace(directory: Path) -> None:
     """Remove a workspace's directory. It is renamed first, so that a killed removal leaves nothing to be found by name.
 
     Whoever waits for a lock in it opens the lock file anew with each try, and so sees that it is gone.
     """
-    doomed = root / f".{workspace}.forgotten"  # no workspace may be called so
+    doomed = directory.with_name(f".{directory.name}.forgotten")  # no workspace may be called so
     remove(doomed)
     with engine_errors(doomed), contextlib.suppress(FileNotFoundError):
-        (root / workspace).replace(doomed)
+        directory.replace(doomed)
     remove(doomed)
 
 

@@ -122,7 +122,7 @@ def project(
                 failed.append((identity, error))
         run.report.pending = run.count_pending(wanted)
         done += run.report
-    with suppress(IndexUnavailable) if failed else nullcontext():
+    with suppress(MemoryPipelineError) if failed else nullcontext():
         live = record_live(runtime, workspace)
         if all(identity != runtime.identity for identity, _ in failed) and _switched(runtime, workspace, live):
             failed = []  # what was left behind does not matter any more
@@ -199,8 +199,8 @@ class _Run:
             if not held:
                 self.report.busy = True
                 return
-            self._in_vain = 0
             while items := self._next(collection):
+                self._in_vain = 0
                 if (error := self._batch(collection, items)) is not None:
                     raise error
                 self._tell()
@@ -243,15 +243,16 @@ class _Run:
                 return error
             if not bisecting:
                 return self._isolated(collection, items, work, error)
-            self._halves(collection, items, work, str(error))
+            return self._halves(collection, items, work, str(error), error)
         except MemoryPipelineError:
             raise
         except Exception as error:  # noqa: BLE001  # nobody foresaw it, so it says nothing about the other items
+            self._in_vain += 1
             reason = f"{type(error).__name__}: {error}"
             if len(items) == 1:
                 self._defer(collection, items, reason)
-            else:
-                self._halves(collection, items, work, reason)
+            else:  # by lot, so that what is given up untried is not the same each time
+                self._halves(collection, random.sample(items, len(items)), work, reason)
         else:
             self._in_vain = 0
         return None
@@ -266,13 +267,14 @@ class _Run:
         failed.
         """
         if isinstance(error, EmbedderUnavailable) and (embedded := self._embedded(items)):
-            self._attempt(collection, embedded, work)
+            again = self._attempt(collection, embedded, work)
             items = [item for item in items if item not in embedded]
+            if not items:
+                return again
         drawn = random.sample(items, len(items))
         for number, item in enumerate(drawn[:_TRIED], start=1):
             if self._attempt(collection, [item], work) is None:
-                self._halves(collection, drawn[number:], work, str(error))
-                return None
+                return self._halves(collection, drawn[number:], work, str(error), error)
         if self._started_over(collection, error):
             return None
         self._defer(collection, drawn[_TRIED:], str(error))
@@ -284,14 +286,27 @@ class _Run:
         missing = missing_vectors(self._runtime, self._workspace, self._embeddings, chain.from_iterable(texts.values()))
         return [item for item in items if missing.isdisjoint(map(text_key, texts[item.item_id]))]
 
-    def _halves(self, collection: Collection, items: Sequence[Wanted], work: Work, reason: str) -> None:
-        """Find the items that an error comes from, so that the others of their batch are done all the same."""
+    def _halves(
+        self,
+        collection: Collection,
+        items: Sequence[Wanted],
+        work: Work,
+        reason: str,
+        error: Unavailable | None = None,
+    ) -> Unavailable | None:
+        """Find the items that an error comes from, so that the others of their batch are done all the same.
+
+        Returns:
+            the error, when too many were tried in vain. What was not tried is then left for the next run, which begins
+            with it; of an error that nobody foresaw it is put off, since there is none to end this run with.
+        """
         middle = len(items) // 2
         for half in (items[:middle], items[middle:]):
             if self._in_vain < _GIVEN_UP:
                 self._attempt(collection, half, work, bisecting=True)
-            else:
+            elif error is None:
                 self._defer(collection, half, reason)
+        return error if self._in_vain >= _GIVEN_UP else None
 
     def _made_usable(self, collection: Collection, error: Unavailable) -> bool:
         """Start over with a collection of which reading shows, too, that it is damaged; whether that was done."""

@@ -206,7 +206,7 @@ def _record(runtime: Runtime, names: Iterable[str], live: str) -> None:
     for name in names:
         with runtime.database.transaction(name) as tx:
             if identities.serving(tx, "") != live:
-                identities.record_live(tx, live)
+                identities.record_live(tx, live, runtime.identity.hash)
 
 
 def _unregister_others(runtime: Runtime, names: Iterable[str]) -> None:

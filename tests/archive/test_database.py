@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from psycopg import sql
-from sqlalchemy import make_url, text
+from sqlalchemy import TextClause, make_url, text
+from sqlalchemy.exc import InternalError
 
 from memory_pipeline.archive import database as module
 from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.database import Database
-from memory_pipeline.errors import ArchiveUnavailable
+from memory_pipeline.errors import ArchiveUnavailable, InvalidInput
 from tests.builders import WORKSPACE
 
 
@@ -17,6 +18,10 @@ from tests.builders import WORKSPACE
 def known(database: Database) -> Database:
     workspaces.make(database, WORKSPACE, language="english", principal="tester")
     return database
+
+
+def failing(state: str) -> TextClause:
+    return text(f"DO $$ BEGIN RAISE 'in its own words' USING ERRCODE = '{state}'; END $$")
 
 
 @pytest.mark.parametrize(
@@ -31,9 +36,34 @@ def known(database: Database) -> Database:
     ids=["deadlock", "disk full", "out of memory", "cancelled", "locked"],
 )
 def test_trouble_is_named_with_the_words_of_the_server(known, state, said):
-    failing = text(f"DO $$ BEGIN RAISE 'in its own words' USING ERRCODE = '{state}'; END $$")
     with pytest.raises(ArchiveUnavailable, match=rf"{said}.*\(in its own words\)"), known.transaction(WORKSPACE) as tx:
-        tx.run(failing)
+        tx.run(failing(state))
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["22003", "54000", "XX000"],
+    ids=["out of range", "a limit of the server's", "more memory than a value may take"],
+)
+def test_what_the_server_cannot_take_is_the_fault_of_what_it_was_given_and_changes_nothing(known, state):
+    with (
+        pytest.raises(InvalidInput, match=r"cannot keep this \(in its own words\)"),
+        known.transaction(WORKSPACE) as tx,
+    ):
+        tx.run(text("INSERT INTO card_number VALUES (:workspace, 'mem', 1)"))
+        tx.run(failing(state))
+    with known.transaction(WORKSPACE) as tx:
+        assert tx.rows(text("SELECT * FROM card_number")) == []
+
+
+def test_a_value_that_the_driver_cannot_even_send_is_one_too(known):
+    with pytest.raises(InvalidInput, match="NUL"), known.transaction(WORKSPACE) as tx:
+        tx.rows(text("SELECT CAST(:given AS text)"), given="\0")
+
+
+def test_an_archive_that_is_damaged_is_nobody_else_s_fault(known):
+    with pytest.raises(InternalError), known.transaction(WORKSPACE) as tx:
+        tx.run(failing("XX001"))
 
 
 def test_a_server_that_is_full_is_not_said_to_be_silent(settings, superuser):

@@ -18,7 +18,7 @@ from sqlalchemy import text
 from memory_pipeline.archive import editing, grants, queue
 from memory_pipeline.archive.database import Database
 from memory_pipeline.archive.grants import Role
-from memory_pipeline.edits import Change, Create, Delete, Link, Merge
+from memory_pipeline.edits import LIST_LIMIT, Change, Create, Delete, Link, Merge
 from memory_pipeline.errors import ArchiveUnavailable, InvalidEdit, InvalidInput, NotPermitted, UnknownWorkspace
 from tests.archives import Archive
 from tests.curating import CLINIC, WARD, a_card, a_creation, a_workspace
@@ -222,19 +222,44 @@ def test_the_grant_is_asked_again_when_an_edit_is_applied(clinic: Archive):
     assert [row["subject"] for row in clinic.rows("SELECT subject FROM card")] == ["fever"]
 
 
-def test_what_postgresql_cannot_keep_is_refused_too_and_does_not_keep_the_others_waiting(clinic: Archive, monkeypatch):
+def raising(state: str) -> str:
+    return f"DO $$ BEGIN RAISE 'too large' USING ERRCODE = '{state}'; END $$"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO card_link VALUES (:workspace, 'mem-0404', 'mem-0405', 'nothing')",
+        "UPDATE workspace_grant SET role = repeat('x', 1073741824)",
+        *map(raising, ("22003", "54000", "XX000")),
+    ],
+    ids=["no such card", "a gigabyte", "out of range", "program limit", "internal error"],
+)
+def test_what_postgresql_cannot_keep_is_refused_too_and_does_not_keep_the_others_waiting(
+    clinic: Archive, monkeypatch, statement
+):
     apply_edit = editing.apply
 
     def fail_on_deletion(tx, edit, **others):
         if isinstance(edit, Delete):
-            tx.run(text("INSERT INTO card_link VALUES (:workspace, 'mem-0404', 'mem-0405', 'nothing')"))
+            tx.run(text(statement))
         return apply_edit(tx, edit, **others)
 
     monkeypatch.setattr(editing, "apply", fail_on_deletion)
     submit(clinic, Delete("mem-0001", 1), a_creation())
     report = apply(clinic)
-    assert report.applied == 1
-    assert "the archive cannot keep it" in report.refused[0].reason
+    assert (report.applied, report.waiting) == (1, 0)
+    assert "the archive cannot keep" in report.refused[0].reason
+
+
+def test_a_change_to_more_than_can_be_kept_is_refused_with_its_field_and_stops_no_other(clinic: Archive):
+    concepts = tuple(f"concept {n}" for n in range(LIST_LIMIT + 1))
+    submit(clinic, a_creation(), Change("mem-0001", 1, {"concepts": concepts}), a_creation(subject="fever"))
+    report = apply(clinic)
+    assert (report.applied, [refusal.reason for refusal in report.refused]) == (
+        2,
+        ["concepts: has 1,001 entries: at most 1,000 can be kept"],
+    )
 
 
 # ── Discarded ────────────────────────────────────────────────────────────────────────────────────────────────────────

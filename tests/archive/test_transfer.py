@@ -136,6 +136,14 @@ def test_a_card_above_the_header_s_numbers_moves_them_on(archive: Archive, copy:
     assert copy.card_ids() == ["mem-0041", "mem-0042"]
 
 
+def test_the_largest_numbers_that_are_read_can_be_counted_on(copy: Archive):
+    records = {**HEADER["records"], "card": 1}
+    imported(copy, a_file({**HEADER, "numbers": {"mem": 2**30}, "records": records}, {**CARD, "version": 2**30}))
+    edit(copy, Change("mem-0001", 2**30, {"detail": "newer"}), a_creation(subject="fever"))
+    assert copy.card_ids() == ["mem-0001", f"mem-{2**30 + 1}"]
+    assert copy.card()["version"] == 2**30 + 1
+
+
 def test_the_language_is_kept(archive: Archive, copy: Archive):
     workspaces.make(archive.database, CLINIC, language="german", principal=MAKER)
     edit(archive, a_creation())
@@ -263,6 +271,7 @@ def a_file(*lines: object) -> bytes:
         ([HEADER, {"kind": "thing"}], "line 2: kind: has to be one of 'workspace', 'card'"),
         ([HEADER, CARD, CARD], "line 3: this card stands above already"),
         ([HEADER, {**CARD, "version": 0}], "line 2: card.version: has to be 1 or more"),
+        ([HEADER, {**CARD, "version": 2**30 + 1}], "line 2: card.version: has to be 1073741824 or less"),
         ([HEADER, {**CARD, "version": "1"}], "line 2: card.version: has to be a whole number"),
         ([HEADER, {**CARD, "colour": "red"}], "line 2: card.colour: is not a field of this: leave it out"),
         ([HEADER, {k: v for k, v in CARD.items() if k != "flags"}], "line 2: card.flags: is missing"),

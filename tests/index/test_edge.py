@@ -318,10 +318,10 @@ def test_a_damaged_shard_is_unavailable_until_it_is_dropped(opened, root, target
 
 def test_each_workspace_has_a_live_identity_of_its_own(opened):
     index = opened()
-    index.activate("psd", "old", {"model": "a"}, ["cards"])
-    index.activate("other", "new", {"model": "b"}, ["cards"])
-    assert index.live_identity("psd")["hash"] == "old"
-    assert index.live_identity("other")["hash"] == "new"
+    index.activate("psd", "0" * 16, {"model": "a"}, ["cards"])
+    index.activate("other", "f" * 16, {"model": "b"}, ["cards"])
+    assert index.live_identity("psd")["hash"] == "0" * 16
+    assert index.live_identity("other")["hash"] == "f" * 16
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -484,9 +484,19 @@ def test_the_embedded_backend_does_not_import_the_server_client(root):
     assert finish(process(root, body))[1] == 0
 
 
-def test_a_file_in_the_place_of_the_index_is_no_index_from_which_everything_was_removed(tmp_path, target):
-    (tmp_path / "index").touch()
-    index = EdgeIndex(tmp_path / "index", warm=False)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda index, target: index.delete(target, ["5f0c3c5e-0000-5000-8000-000000000001"]),
+        lambda index, target: index.drop(target),
+        lambda index, target: index.forget("psd"),
+        lambda index, target: index.identities("psd", "cards"),
+        lambda index, target: index.live_identity("psd"),
+        lambda index, target: index.activate("psd", "0" * 16, {}, ["cards"]),
+    ],
+    ids=["delete", "drop", "forget", "identities", "live_identity", "activate"],
+)
+def test_a_file_in_the_place_of_the_index_is_no_index_from_which_everything_was_removed(opened, root, target, use):
+    root.touch()
     with pytest.raises(IndexUnavailable, match="is no directory"):
-        index.delete(target, ["5f0c3c5e-0000-5000-8000-000000000001"])
-    index.close()
+        use(opened(), target)

@@ -198,14 +198,26 @@ def test_what_the_system_refuses_is_neither_missing_nor_damaged(index, nearest, 
     assert len(list(index.scan(TARGET))) == 57
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"null", b"5", b"[1]", b"{}", b'{"hash": 5}', b"\xff\xfe", None])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"null", b"5", b"[1]", b"{}", b"\xff\xfe", None),
+        *(
+            b'{"hash": 1234567890123456}',
+            b'{"hash": ""}',
+            b'{"hash": "../../../../../.."}',
+            b'{"hash": "0123456789ABCDEF"}',
+        ),
+        b'{"hash": "0123456789abcdef0"}',
+    ],
+)
 def test_an_identity_file_that_says_nothing_is_no_live_identity_and_is_written_anew(index, root, content):
-    index.activate("psd", "old", {"model": "a"}, ["cards"])
+    index.activate("psd", "0" * 16, {"model": "a"}, ["cards"])
     file = root / "psd" / "identity.json"
     replace_by_directory(file) if content is None else file.write_bytes(content)
     assert index.live_identity("psd") is None
-    index.activate("psd", "new", {"model": "a"}, ["cards"])
-    assert index.live_identity("psd")["hash"] == "new"
+    index.activate("psd", "f" * 16, {"model": "a"}, ["cards"])
+    assert index.live_identity("psd")["hash"] == "f" * 16
 
 
 @pytest.fixture

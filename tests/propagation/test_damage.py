@@ -8,6 +8,7 @@ import pytest
 
 from memory_pipeline.archive import cards, projections
 from memory_pipeline.cards import CardContent, Collection, Family
+from memory_pipeline.errors import IndexUnavailable
 from memory_pipeline.index import CollectionDamaged
 from memory_pipeline.index.edge_files import ShardFiles
 from memory_pipeline.index.validation import trials
@@ -192,6 +193,19 @@ def test_a_repair_whose_removals_a_damaged_shard_refuses_starts_over(filled):
     repair(filled.runtime, W, [Collection.MEMORY_CARDS])
     assert pending(filled) == 2
     assert filled.index.identities(W, Collection.MEMORY_CARDS.value) == set()
+
+
+def test_a_file_in_the_place_of_the_index_makes_nothing_pending(filled):
+    index = filled.runtime.settings.home / "index"
+    index.rename(index.with_name("aside"))
+    index.touch()
+    with pytest.raises(IndexUnavailable, match="is no directory"):
+        project(filled.runtime, W)
+    assert pending(filled) == 0
+    index.unlink()
+    index.with_name("aside").rename(index)
+    assert project(filled.runtime, W).written == 0
+    assert_whole(filled)
 
 
 @pytest.mark.parametrize("content", [b"", b"null", b"5", b"[1]", b"{}", b"\xff"])

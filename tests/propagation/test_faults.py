@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -23,11 +23,18 @@ from memory_pipeline.archive.listing import ListRequest
 from memory_pipeline.cards import Collection
 from memory_pipeline.curation import Curation
 from memory_pipeline.edits import Change, Delete
-from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable, MemoryPipelineError
+from memory_pipeline.errors import (
+    ArchiveUnavailable,
+    EmbedderUnavailable,
+    IndexIncompatible,
+    IndexUnavailable,
+    MemoryPipelineError,
+)
 from memory_pipeline.index.base import CollectionDamaged, CollectionMissing
-from memory_pipeline.points import point_id, target
+from memory_pipeline.points import card_texts, point_id, target
 from memory_pipeline.propagation import Difference, ProjectionReport, audit, project, projector, repair
 from memory_pipeline.propagation.backlog import Completeness, backlog, completeness
+from memory_pipeline.propagation.vectors import known_vectors
 from memory_pipeline.recall import Recall, RecallResult
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
@@ -283,6 +290,36 @@ class TestOneOfFiveIsRefused:
         clinic.project()
         assert clinic.left().keys() == set(ids[::5])
 
+    def test_so_many_refused_ones_that_they_look_like_an_outage_hold_up_the_others_once(self, clinic, monkeypatch):
+        monkeypatch.setattr(projector, "_BATCH", 4)
+        ids = clinic.hold(8)
+        for card in ids[:4]:
+            refuse(clinic, card, EmbedderUnavailable("the server answered 400"), by="model")
+        with pytest.raises(EmbedderUnavailable):
+            clinic.project()
+        assert clinic.held() == []
+        tried_again_and_again(clinic, times=1)
+        assert clinic.items_held() == ids[4:]
+
+    def test_so_many_that_nobody_foresaw_hold_up_no_other_batch(self, clinic, monkeypatch):
+        monkeypatch.setattr(projector, "_BATCH", 40)
+        ids = clinic.hold(60)
+        for card in ids[:41]:
+            refuse(clinic, card, ValueError("no such token"), by="model")
+        clinic.project()
+        assert clinic.items_held() == ids[41:]
+
+    def test_so_many_that_nobody_foresaw_hold_up_the_others_of_their_batch_not_for_ever(self, clinic, monkeypatch):
+        monkeypatch.setattr(projector, "_GIVEN_UP", 8)
+        ids = clinic.hold(20)
+        for card in ids[:16]:
+            refuse(clinic, card, ValueError("no such token"), by="model")
+        for _ in range(60):  # in each of which some are drawn
+            tried_again_and_again(clinic, times=1)
+            if clinic.items_held() == ids[16:]:
+                break
+        assert clinic.items_held() == ids[16:]
+
     @UNAVAILABLE
     def test_the_other_collections_are_not_held_up_for_ever_either(self, clinic, by, error):
         clinic.given(clarified(1), promoted(2, 1), sql=None)
@@ -290,6 +327,67 @@ class TestOneOfFiveIsRefused:
         refuse(clinic, refused, error, by=by)
         tried_again_and_again(clinic)
         assert clinic.left().keys() == {refused}
+
+
+class TestAnOutageWhileTheRefusedOnesAreLookedFor:
+    """The first of the batch that is tried alone goes through; then nothing does any more."""
+
+    @pytest.fixture
+    def given_up(self, clinic, monkeypatch) -> Troubled:
+        monkeypatch.setattr(projector, "_GIVEN_UP", 7)
+        clinic.hold(33)
+        calls = count(1)
+
+        def fail_but_once() -> None:
+            if next(calls) != 2:
+                raise EmbedderUnavailable("the model is away")
+
+        clinic.embedder.before_embed = fail_but_once
+        with pytest.raises(EmbedderUnavailable, match="the model is away"):
+            clinic.project()
+        clinic.embedder.before_embed = lambda: None
+        assert len(clinic.held()) == 1
+        return clinic
+
+    def test_puts_off_what_was_tried_and_leaves_the_others_due(self, given_up):
+        left = given_up.left().values()
+        assert sorted((each.attempts, each.next_try is None) for each in left) == [(0, True)] * 30 + [(1, False)] * 2
+        assert given_up.project().written == 30
+
+    def test_is_over_for_the_others_first_in_the_next_run(self, given_up, monkeypatch):
+        tried = {item for item, left in given_up.left().items() if left.attempts}
+        monkeypatch.setattr(projector, "_BATCH", 10)
+        given_up.index.writes.clear()
+        given_up.index.after_upsert = at_call(3, lambda: order.update(given_up.index.writes))
+        order: Counter[str] = Counter()
+        given_up.project(retry_now=True)
+        assert tried.isdisjoint(order)
+        assert len(order) == 20
+        assert_index_is_archive(given_up)
+
+
+@pytest.mark.parametrize("index_away", [False, True])
+def test_a_model_that_fails_when_another_process_has_embedded_everything_is_not_needed(clinic, index_away):
+    ids = clinic.hold(3)
+    texts = [text for n in range(3) for text in card_texts(a_content(subject=f"subject {n}", detail=f"detail {n}."))]
+
+    def fail_late() -> None:
+        known_vectors(clinic.runtime, W, clinic.runtime.identity, texts)
+        raise EmbedderUnavailable("the model is away")
+
+    clinic.embedder.before_embed = once(fail_late)
+    clinic.index.away = index_away
+    with pytest.raises(IndexUnavailable, match="the index is away") if index_away else nullcontext():
+        clinic.project()
+    assert clinic.items_held() == ([] if index_away else ids)
+
+
+def test_why_a_run_failed_is_not_hidden_by_what_fails_after_it(clinic, monkeypatch):
+    clinic.hold(1)
+    clinic.embedder.away = True
+    monkeypatch.setattr(projector, "record_live", lambda *_: (_ for _ in ()).throw(ArchiveUnavailable("gone as well")))
+    with pytest.raises(EmbedderUnavailable, match="the model is away"):
+        clinic.project()
 
 
 class TestOvertaken:

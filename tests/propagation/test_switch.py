@@ -21,7 +21,7 @@ from memory_pipeline.index.base import Search
 from memory_pipeline.index.edge import EdgeIndex
 from memory_pipeline.index.server import QdrantServerIndex
 from memory_pipeline.points import point_id, target
-from memory_pipeline.propagation import Difference, audit, project, repair
+from memory_pipeline.propagation import Difference, audit, project, repair, switch
 from memory_pipeline.propagation.backlog import backlog
 from memory_pipeline.propagation.locks import alone, switching
 from memory_pipeline.propagation.switch import drop_identity, known_identities
@@ -229,7 +229,9 @@ def test_a_workspace_made_during_the_change_is_in_both(models: Models):
     assert models.points(models.live(WARD), WARD) == models.wanted(WARD)
 
 
-def test_killed_between_the_switch_and_its_record_the_next_projection_records_it(models: Models, monkeypatch):
+@pytest.fixture
+def killed_in_between(models: Models, monkeypatch) -> Models:
+    """Killed as soon as the index has switched, before the archive knows."""
     models.fill(CLINIC)
     activate = models.index.activate
 
@@ -244,9 +246,34 @@ def test_killed_between_the_switch_and_its_record_the_next_projection_records_it
     assert models.live() == models.after.identity
     with models.after.database.transaction(CLINIC) as tx:
         assert identities.serving(tx, "") == models.before.identity.hash
+    return models
+
+
+def test_killed_between_the_switch_and_its_record_the_next_projection_records_it(killed_in_between: Models):
+    models = killed_in_between
     assert project(models.after, CLINIC).written == 0
     with models.after.database.transaction(CLINIC) as tx:
-        assert identities.serving(tx, "") == models.after.identity.hash
+        assert [(each.identity, each.live) for each in identities.registered(tx)] == [
+            (models.after.identity.hash, True)
+        ]
+
+
+def test_killed_before_the_former_one_is_let_go_it_is_kept_current_no_more_all_the_same(models: Models, monkeypatch):
+    models.fill(CLINIC)
+    with monkeypatch.context() as killed:
+        killed.setattr(switch, "_unregister_others", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            project(models.after, CLINIC)
+    project(models.after, CLINIC)
+    with models.after.database.transaction(CLINIC) as tx:
+        assert [each.identity for each in identities.registered(tx)] == [models.after.identity.hash]
+
+
+def test_killed_in_between_the_former_settings_lead_back_with_nothing_to_write(killed_in_between: Models):
+    models = killed_in_between
+    assert project(models.before, CLINIC).written == 0
+    assert models.live() == models.before.identity
+    assert models.points(models.before.identity) == models.wanted()
 
 
 def test_back_to_the_former_settings_nothing_is_embedded_again_and_nothing_of_then_is_left(models: Models):
@@ -285,7 +312,7 @@ def test_a_restored_archive_or_index_that_knows_nothing_of_the_other_s_identity_
         change(models, "DELETE FROM embedding_identity")
         with models.after.database.transaction(CLINIC) as tx:
             identities.register(tx, registered.identity)
-            identities.record_live(tx, registered.identity.hash)
+            identities.record_live(tx, registered.identity.hash, registered.identity.hash)
         repair(models.after, CLINIC)
         assert held[live.identity] == models.points(live.identity)
         assert models.recalled("subject 1: flag_attivo = TRUE")[0] == "subject 1"

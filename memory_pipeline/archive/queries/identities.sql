@@ -25,6 +25,10 @@ WHERE p.workspace = :workspace AND p.identity = :identity AND p.pending
 -- name: of_vectors
 SELECT DISTINCT identity FROM embedding WHERE workspace = :workspace
 
+-- name: forget_former
+DELETE FROM embedding_identity
+WHERE workspace = :workspace AND live AND identity <> :identity AND identity <> :configured
+
 -- name: put_out
 UPDATE embedding_identity SET live = false WHERE workspace = :workspace AND live AND identity <> :identity
 

@@ -4,7 +4,7 @@ FROM projection
 WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND pending
     AND (next_try IS NULL OR next_try <= clock_timestamp())
     AND (CAST(:items AS text[]) IS NULL OR item_id = ANY(:items))
-ORDER BY wanted_at, item_id
+ORDER BY attempts, wanted_at, item_id
 LIMIT :limit
 
 -- name: questions
