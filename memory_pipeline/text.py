@@ -9,6 +9,7 @@ import unicodedata
 _WHITE_SPACE = re.compile(r"\s+")
 _ENDS = " .,;:!?'\"`´‘’‚‛“”„‟«»‹›"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL bytes and lone surrogates
+_ACCENT = re.compile("[\u0300-\u0337\u0339-\u036f]")  # not the stroke: it makes another sign, ≠ of =
 _SEPARATOR = "\x1f"
 
 
@@ -29,6 +30,11 @@ def readable(text: str) -> str:
     from anywhere, and are not worth an exception for either.
     """
     return nfc(_UNSTORABLE.sub(" ", text))
+
+
+def accentless(text: str) -> str:
+    """The text without case and accents, in the plain spelling of what Unicode spells in several ways (`ﬁ`, `²`)."""
+    return _ACCENT.sub("", unicodedata.normalize("NFKD", text)).casefold()
 
 
 def equality_key(*parts: str) -> str:

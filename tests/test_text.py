@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory_pipeline.text import digest, equality_key, nfc, storable_fault
+from memory_pipeline.text import accentless, digest, equality_key, nfc, storable_fault
 
 TEXTS = st.text()
 ENDS = st.text(alphabet=" \t\n.,;:!?'\"`´‘’“”«»", max_size=5)
@@ -78,6 +78,13 @@ def test_nothing_else_is_equal(one, other):
 )
 def test_what_a_reader_takes_for_the_same_is_equal(one, other):
     assert equality_key(one) == equality_key(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"), [("Età", "eta"), ("e\u0301", "e"), ("ﬁ²", "fi2"), ("Straße", "strasse"), ("≠", "=\u0338")]
+)
+def test_a_text_without_accents_is_plain_and_keeps_its_signs(text, plain):
+    assert accentless(text) == plain
 
 
 @given(st.lists(TEXTS, max_size=3), st.lists(TEXTS, max_size=3))
