@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
-from memory_pipeline.archive import editing, grants, identities, listing, workspaces
+from memory_pipeline.archive import duplicates, editing, grants, identities, listing, workspaces
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
 from memory_pipeline.edits import Change, Create, Delete, Edit
@@ -23,6 +23,7 @@ from memory_pipeline.propagation.removal import points_removed
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
+    from memory_pipeline.archive.duplicates import Proposals
     from memory_pipeline.archive.editing import Saved
     from memory_pipeline.archive.grants import Grant
     from memory_pipeline.archive.listing import CardDetail, ListRequest, Page
@@ -112,6 +113,11 @@ class Curation:
         """
         with self._reading(workspace) as tx:
             return listing.detail(tx, self._serving(tx), card_id)
+
+    def duplicates(self, workspace: str, limit: int = 50) -> Proposals:
+        """The pairs of cards that are worth merging, `limit` of them at most; merging is an edit like any other."""
+        with self._reading(workspace) as tx:
+            return duplicates.proposed(tx, limit)
 
     def pending(self, workspace: str) -> Sequence[Incomplete]:
         """The points that do not hold yet what the archive wants, deleted cards included, longest waiting first."""

@@ -2,7 +2,7 @@
 
 from dagster import Definitions, in_process_executor
 
-from assets import archive, checks, dependencies, index, sources
+from assets import archive, checks, dependencies, duplicates, index, sources
 from memory_pipeline.resources import Memory
 from sensors import edits, jobs, ledgers, reprojection, schedules
 
@@ -21,6 +21,7 @@ defs = Definitions(
         checks.propagation_complete,
         checks.index_matches_archive,
         dependencies.dependencies_present,
+        duplicates.near_duplicates,
     ],
     jobs=[jobs.refresh, jobs.apply_edits, jobs.reproject, jobs.audit],
     sensors=[ledgers.ledger_sensor, edits.edit_sensor, reprojection.reprojection_sensor],

@@ -243,6 +243,32 @@ def test_times_are_shown_in_utc_whatever_zone_postgres_gives_them_in():
     )
 
 
+def test_duplicates_are_proposed_with_why_and_the_command_that_merges_them(run, done):
+    for detail in ("flag = 'A'", "attivo significa flag = 'A'", "Attivo: (flag = A)", "flag = 'A' and fine IS NULL"):
+        done(*CONCEPT, "--subject", "attivo", "--detail", detail)
+    found = done("card", "duplicates", *IN_CLINIC)
+    assert [(p["keep"]["card_id"], p["other"]["card_id"], p["kind"], p["likeness"]) for p in found["pairs"]] == [
+        ("mem-0001", "mem-0003", "form", 1.0),
+        ("mem-0001", "mem-0002", "near", 1.0),
+    ]
+    assert (found["form"], found["near"], found["total"], found["cards"], found["complete"]) == (1, 1, 2, 4, True)
+    assert found["pairs"][0]["other"] == {
+        "card_id": "mem-0003", "version": 1, "subject": "attivo", "detail": "Attivo: (flag = A)"
+    }  # fmt: skip
+    code, out, _ = run("card", "duplicates", *IN_CLINIC, "--limit", "1")
+    assert code == 0
+    assert "mem-0001 and mem-0003 (concept), the same but for form" in out
+    assert "1 of 2 pair(s) among 4 card(s): 1 the same but for form, 1 near." in out
+    [command] = [line.split("memory-pipeline ")[1] for line in out.splitlines() if "card merge" in line]
+    assert command == f"card merge mem-0001 mem-0003 -w {CLINIC} --version 1 --other-version 1"
+    done(*command.split())
+    assert done("card", "duplicates", *IN_CLINIC)["form"] == 0
+    done("card", "link", "mem-0002", "mem-0001", *IN_CLINIC, "--version", "1", "--meaning", "is said of beds")
+    assert (
+        run("card", "duplicates", *IN_CLINIC)[1] == "0 of 0 pair(s) among 3 card(s): 0 the same but for form, 0 near.\n"
+    )
+
+
 def test_what_is_pending_is_listed_and_retried_deleted_cards_included(run, done, settings):
     kept, gone = a_concept(done), a_concept(done, "gone")
     assert done("card", "retry", kept, *IN_CLINIC)["written"] == 1
@@ -358,7 +384,13 @@ def test_grants_are_given_listed_and_taken(run, done, monkeypatch):
     assert run("grants", "take", "tester", *IN_CLINIC)[0] == 7
     monkeypatch.setenv("MEMORY_PRINCIPAL", "anna")
     assert done("workspace", "list") == {"workspaces": []}
-    for command in (("card", "list"), ("card", "pending"), ("card", "show", "mem-0001"), ("grants", "list")):
+    for command in (
+        ("card", "list"),
+        ("card", "duplicates"),
+        ("card", "pending"),
+        ("card", "show", "mem-0001"),
+        ("grants", "list"),
+    ):
         code, out, err = run(*command, *IN_CLINIC)
         assert (code, out) == (7, "")
         assert "anna" in err

@@ -182,6 +182,25 @@ def list_(*, workspace: str, table: str, column: str, ascending: bool, json_outp
 
 @card.command()
 @workspace_option
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="How many pairs at most."
+)
+@as_json
+def duplicates(*, workspace: str, limit: int, json_output: bool) -> None:
+    """List pairs of cards that seem to say the same, the same but for form first, with how to merge them.
+
+    It merges nothing. A general rule and a more specific one are no duplicates; cards that are linked are left out.
+    """
+    with opened_curation() as curation:
+        found = curation.duplicates(workspace, limit)
+    if json_output:
+        print_json({**asdict(found), "total": found.total})
+    else:
+        display.print_duplicates(found, workspace)
+
+
+@card.command()
+@workspace_option
 @as_json
 def pending(*, workspace: str, json_output: bool) -> None:
     """List what the index does not hold yet, deleted cards included, and why."""

@@ -12,6 +12,7 @@ from memory_pipeline.cards import Dependency, Flag
 from memory_pipeline.console import escape, moment_text, put_off, show_table
 
 if TYPE_CHECKING:
+    from memory_pipeline.archive.duplicates import Proposals
     from memory_pipeline.archive.grants import Grant
     from memory_pipeline.archive.incomplete import Incomplete
     from memory_pipeline.archive.listing import CardDetail, ListedCard, Page, PointState
@@ -66,6 +67,23 @@ def print_card(card: CardDetail) -> None:
         _line("link", f"{'to' if link.outgoing else 'from'} {link.other} ({link.title}): {link.meaning}")
     for source in card.sources:
         _line("source", f"{source.session_id}, decision {source.seq}: {source.question}")
+
+
+def print_duplicates(found: Proposals, workspace: str) -> None:
+    """Pairs worth merging, each with why and with the command that merges it, and how many there are in all."""
+    for pair in found.pairs:
+        _out.print(f"[bold]{pair.keep.card_id} and {pair.other.card_id}[/bold] ({pair.family}), {pair.why}")
+        for card in (pair.keep, pair.other):
+            _line(card.card_id, f"{card.subject}: {card.detail}")
+        versions = f"--version {pair.keep.version} --other-version {pair.other.version}"
+        _line("merge", f"memory-pipeline card merge {pair.keep.card_id} {pair.other.card_id} -w {workspace} {versions}")
+    more = "" if found.complete else " at least, since so many look alike that not all were compared"
+    counts = f"{found.form} the same but for form, {found.near} near{more}"
+    _out.print(f"{len(found.pairs)} of {found.total} pair(s) among {found.cards} card(s): {counts}.")
+    if found.pairs:
+        _out.print(
+            "Cards that are to stay apart are no longer listed once a `card link` says how they differ.", style="dim"
+        )
 
 
 def print_pending(items: Sequence[Incomplete]) -> None:

@@ -89,6 +89,7 @@ def test_the_checks_cover_all_workspaces_and_are_shown_after_the_run(pipeline: P
         "propagation_complete": True,
         "index_matches_archive": True,
         "dependencies_present": True,
+        "near_duplicates": True,
     }
     ledgers = {name: value.value for name, value in found["ledgers_readable"].metadata.items()}
     assert ledgers["by_workspace"] == {"clinic": 1, "ward": 0}

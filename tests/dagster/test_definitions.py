@@ -22,6 +22,7 @@ CHECKS = {
     "propagation_complete": "memory_index",
     "index_matches_archive": "memory_index",
     "dependencies_present": "memory_cards",
+    "near_duplicates": "memory_cards",
 }
 
 

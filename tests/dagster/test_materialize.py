@@ -30,6 +30,7 @@ def test_the_outcome_of_every_asset_and_check_is_all_that_is_printed(pipeline: P
         "propagation_complete": True,
         "index_matches_archive": True,
         "dependencies_present": True,
+        "near_duplicates": True,
     }
     assert status(pipeline.runtime.database, pipeline.runtime.identity.hash)["clinic"].pending == 0
 
