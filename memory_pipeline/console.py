@@ -220,7 +220,7 @@ def print_demo(outcome: DemoOutcome) -> None:
     print_status(outcome.status)
     rows = [(c["name"], "passed" if c["passed"] else c["severity"].lower(), c["summary"]) for c in outcome.checks]
     show_table(("check", "outcome", "what it found"), rows)
-    _say("\nEvery recall has hits. How much speaks for one, its signals say: compare them between the three questions.")
+    _say("\nEvery recall has hits, whatever is asked: scores, and the signals in them, compare the hits of one recall.")
     for title, question, result in outcome.recalls:
         _out.print()
         _say(f"[bold]{title}:[/bold] «{escape(question)}»")

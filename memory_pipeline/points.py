@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
+from collections.abc import Collection as Items
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memory_pipeline.cards import CardContent, Collection, Family
@@ -16,18 +17,20 @@ from memory_pipeline.embedding.model import Model
 from memory_pipeline.errors import IndexIncompatible
 from memory_pipeline.index.base import PayloadValue, Schema, Target
 from memory_pipeline.lexical import LEXICAL_VERSION
+from memory_pipeline.shapes import shape
 from memory_pipeline.text import digest, nfc
 
 if TYPE_CHECKING:
     from memory_pipeline.settings import Settings
 
-TEXT_TEMPLATE = "2"
+TEXT_TEMPLATE = "3"
 """Changes whenever `card_texts` or `question_texts` makes another text, or other vectors, from the same content."""
+
+Literals = Items[str]
+"""Texts that some SQL of the workspace compares a column with, folded."""
 
 _NAMESPACE = uuid.UUID("9b1c6f0e-5c1d-4a7b-8a46-3a6b0b0d2f11")
 _KEYWORDS = ("item", "family", "database", "schema", "tables", "columns")
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|«[^»]*»|“[^”]*”|`[^`]*`")
-_CODE = re.compile(r"\b\w*\d\w*(?:[.,:/-]\w*\d\w*)*\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,12 @@ def target(workspace: str, collection: Collection, identity: EmbeddingIdentity) 
 
 def point_id(workspace: str, item_id: str) -> str:
     """The id of an item's point, fixed for the item's life: `uuid5(workspace, item id)`."""
-    return str(uuid.uuid5(uuid.uuid5(_NAMESPACE, workspace), item_id))
+    return str(uuid.uuid5(_of_workspace(workspace), item_id))
+
+
+@lru_cache(maxsize=1024)
+def _of_workspace(workspace: str) -> uuid.UUID:
+    return uuid.uuid5(_NAMESPACE, workspace)
 
 
 def question_id(text: str) -> str:
@@ -103,11 +111,18 @@ def question_id(text: str) -> str:
     return f"q-{digest(nfc(text))[:32]}"
 
 
-def card_texts(content: CardContent) -> list[PointText]:
-    """What is embedded of a card. Questions are compared with questions, so both sides take the query prompt."""
+def card_texts(content: CardContent, literals: Literals, language: str) -> list[PointText]:
+    """What is embedded of a card. Questions are compared with questions, so both sides take the query prompt.
+
+    Args:
+        content: what the card says.
+        literals: of a solved question, those of the workspace's SQL that it names (see `shapes.shape`).
+        language: Snowball's name of the workspace's language.
+    """
     if content.family is Family.SOLVED_QUESTION:
         question = nfc(content.question)
-        return [PointText("question", question, Role.QUERY), PointText("shape", shape(question), Role.QUERY)]
+        masked = shape(question, literals, language)
+        return [PointText("question", question, Role.QUERY), PointText("shape", masked, Role.QUERY)]
     return [PointText("content", f"{nfc(content.subject)}: {nfc(content.detail)}", Role.PASSAGE)]
 
 
@@ -116,14 +131,10 @@ def question_texts(text: str) -> list[PointText]:
     return [PointText("question", nfc(text), Role.QUERY)]
 
 
-def shape(question: str) -> str:
-    """The question with its literals masked (quoted texts, numbers and codes), so that its form can be compared."""
-    return _CODE.sub("#", _QUOTED.sub("#", question))
-
-
-def card_fingerprint(content: CardContent, language: str) -> str:
+def card_fingerprint(content: CardContent, literals: Literals, language: str) -> str:
     """The hash of what a card's point is made from: texts, filter fields, and the language of the analysis."""
-    return _fingerprint([[t.name, t.text] for t in card_texts(content)], card_filters(content), language)
+    texts = card_texts(content, literals, language)
+    return _fingerprint([[t.name, t.text] for t in texts], card_filters(content), language)
 
 
 def question_fingerprint(text: str, language: str) -> str:

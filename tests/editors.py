@@ -71,7 +71,8 @@ class Editor(Archive):
 
     def picture(self) -> dict[str, list[dict[str, object]]]:
         """All that an edit may touch, to be compared before and after."""
-        tables = ("card", "card_link", "card_dependency", "card_source", "question", "projection", "card_number")
+        tables = ("card", "card_link", "card_dependency", "card_literal", "card_source", "question", "projection")
         return {
-            table: [dict(row) for row in self.rows(f"SELECT * FROM {table} t ORDER BY t::text")] for table in tables
+            table: [dict(row) for row in self.rows(f"SELECT * FROM {table} t ORDER BY t::text")]
+            for table in (*tables, "card_number")
         }

@@ -63,7 +63,7 @@ def clinic(opened: Runtime) -> Curation:
 def state(runtime: Runtime, workspace: str = CLINIC) -> list[tuple]:
     """All that the archive says of a workspace's cards, but for their projections."""
     archive = Archive(runtime, workspace)
-    tables = ("card", "card_link", "card_dependency", "card_source", "workspace_grant")
+    tables = ("card", "card_link", "card_dependency", "card_literal", "card_source", "workspace_grant")
     return [
         tuple(row.values())
         for table in tables

@@ -89,7 +89,8 @@ def test_the_demo_makes_checks_and_recalls_and_a_second_one_changes_nothing(scra
     assert concept[0]["subject"] == "Periodo di blanking"
     assert solved[0]["question"] == first["recalls"][1]["question"]
     assert "fact_procedure" in solved[0]["sql"]
-    assert max(hit["signals"]["dense"] for hit in unknown) < solved[0]["signals"]["dense"]
+    assert [hit["signals"].get("verbatim", 0) > 0 for hit in (solved[0], *unknown)] == [True, False, False, False]
+    assert max(hit["score"] for hit in unknown) < 1 < solved[0]["score"]
 
     second = run_demo(directory, **elsewhere, MEMORY_OWNER_URL="postgresql+psycopg://owner@127.0.0.1:1/none")
     assert second["workspaces"] == first["workspaces"]

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 from click import Group
 
-from memory_pipeline import errors
+from memory_pipeline import Recall, errors
+from memory_pipeline.archive.ingest import ingest
+from memory_pipeline.cards import Collection
 from memory_pipeline.cli import cli
 from memory_pipeline.demo.run import copy_samples
+from memory_pipeline.propagation import project
+from memory_pipeline.recall.fusion import WEIGHTS
 from memory_pipeline.settings import Settings
 from tests.command_line import runner
 
@@ -51,6 +55,30 @@ def test_what_the_readme_says_of_curating_can_be_pasted_after_the_demo(settings,
         code, out, err = run(*shlex.split(command, comments=True))
         assert (code, err) == (0, ""), command
     assert "0 still pending" in out
+
+
+def test_why_a_card_was_found_is_what_recall_says_of_the_samples(settings, runtime):
+    section = README.split("**Why a card was found.**")[1].split("## Curate")[0]
+    question = re.search(r'recall "(.*?)" --workspace psd', section)[1]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", section, re.MULTILINE)
+    copy_samples(settings.sessions)
+    ingest(runtime.database, "psd", settings, runtime.identity)
+    project(runtime, "psd")
+    [hit] = Recall(runtime).search("psd", question, limit=1).hits
+    weights = WEIGHTS[hit.family.collection]
+    shown = [(name, f"{v / weights[name]:.2f}", f"{weights[name]:.2f}", f"{v:.3f}") for name, v in hit.signals.items()]
+    assert rows == shown
+    assert f"1. {hit.card_id} ({hit.family}) {hit.subject}\n       {hit.detail}" in section
+    said = "  ".join(f"{name} {value:.3f}" for name, value in hit.signals.items())
+    assert f"       score {hit.score:.3f}; {said}; sessions {hit.sessions}\n" in section
+
+
+def test_how_high_scores_are_is_documented():
+    weights = WEIGHTS[Collection.SOLVED_QUESTIONS]
+    most = sum(weights.values())
+    told = " ".join(README.split())
+    assert f"that of a solved question at most {most - weights['same_shape']:g} (" in told
+    assert f"or {most:g} if it differs in nothing but its values" in told
 
 
 def test_every_make_target_that_is_named_exists():

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memory_pipeline.errors import InvalidSettings
-from memory_pipeline.lexical import SUPPORTED_LANGUAGES, Lexicon, SparseVector, is_supported
+from memory_pipeline.lexical import SUPPORTED_LANGUAGES, Lexicon, SparseVector, is_supported, lexicon
 
 ITALIAN = Lexicon("italian")
 ENGLISH = Lexicon("english")
@@ -156,3 +156,40 @@ def test_a_language_that_is_not_known_is_refused_with_those_that_are(language):
     assert not is_supported(language)
     with pytest.raises(InvalidSettings, match="italian"):
         Lexicon(language)
+
+
+# ── Tokens in their order ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "il di la", "pazienti con l'età dell'utente", "FLAG_ATTIVO o CDSCode?", "3.5 e HbA1c >= 7", "患者数を計算する",
+        "患者_id", "перенос ПАЦИЕНТ", "C'è più d'oro", "a\x00b \ud800", "fact_visite.data_visita", "e-mail, co-worker",
+    ],
+)  # fmt: skip
+def test_the_tokens_of_a_text_are_those_that_it_is_searched_by(text):
+    assert set(ITALIAN.tokens(text)) == set(ITALIAN.query(text).indices)
+
+
+def test_tokens_stand_in_the_order_of_the_text_and_as_often():
+    (patient,), (active,) = ITALIAN.tokens("paziente"), ITALIAN.tokens("attivo")
+    assert ITALIAN.tokens("Pazienti attivi, il paziente") == (patient, active, patient)
+    assert ITALIAN.tokens("attivo dei pazienti") == (active, patient)
+
+
+def test_the_tokens_of_one_word_are_in_one_order_wherever_it_stands():
+    whole = ITALIAN.tokens("flag_attivo")
+    assert len(whole) == 3
+    assert ITALIAN.tokens("paziente con flag_attivo")[1:] == whole
+
+
+@pytest.mark.parametrize("spelling", ["età", "ETÀ", "eta", unicodedata.normalize("NFD", "età"), "l'età", "dell’età"])
+def test_accents_and_elisions_make_no_other_token(spelling):
+    assert ITALIAN.tokens(spelling) == ITALIAN.tokens("età")
+
+
+def test_a_lexicon_is_made_once_and_only_of_a_language_that_there_is():
+    assert lexicon("italian") is lexicon("italian")
+    with pytest.raises(InvalidSettings, match="klingon"):
+        lexicon("klingon")

@@ -68,10 +68,10 @@ def owner(settings: Settings) -> Iterator[psycopg.Connection]:
 
 def filled(runtime: Runtime, workspace: str) -> Curation:
     """A workspace with rows in every table and points in every collection, whose session directories are gone."""
-    root = runtime.settings.sessions
+    root, sql = runtime.settings.sessions, "SELECT count(*) FROM patients WHERE city = 'Roma'"
     for number in range(3):
         decisions = (clarified(1, f"subject {number}"), approved(2), promoted(3, 1))
-        a_session(root, *decisions, session=f"s{number}", workspace=workspace, question=f"question {number}?")
+        a_session(root, *decisions, session=f"s{number}", workspace=workspace, question=f"question {number}?", sql=sql)
     a_session(root, session="faulty", workspace=workspace, ledger=b"not json\n", sql=None)
     ingest(runtime.database, workspace, runtime.settings, runtime.identity)
     curation = Curation(runtime)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from memory_pipeline.archive import literals
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from memory_pipeline.points import card_fingerprint
+from memory_pipeline.shapes import words
 from memory_pipeline.text import equality_key, storable_fault
 
 if TYPE_CHECKING:
@@ -17,12 +19,9 @@ if TYPE_CHECKING:
 
 _SQL = load("cards")
 
+_READ_AT_ONCE = 250  # cards
+
 Origin = Literal["session", "hand"]
-
-
-def language(tx: Tx) -> str:
-    """Snowball's name of the language that the workspace's texts are analysed in."""
-    return str(tx.row(_SQL["language"])["language"])
 
 
 def create(tx: Tx, contents: Sequence[CardContent], *, origin: Origin, principal: str) -> list[str]:
@@ -46,11 +45,10 @@ def create(tx: Tx, contents: Sequence[CardContent], *, origin: Origin, principal
 
 def insert(tx: Tx, contents: Mapping[str, CardContent], *, origin: Origin, principal: str) -> None:
     """Make cards whose ids were chosen before, by id; `reserve` keeps their numbers from being given again."""
-    of_language = language(tx)
     made = {"origin": origin, "edited": origin == "hand", "principal": principal}
-    rows = [{**columns(card_id, content, of_language), **made} for card_id, content in contents.items()]
+    rows = [{**columns(card_id, content, tx.language), **made} for card_id, content in contents.items()]
     tx.run_many(_SQL["insert"], rows)
-    insert_dependencies(tx, contents.items())
+    insert_parts(tx, contents)
 
 
 def reserve(tx: Tx, prefix: str, last: int) -> None:
@@ -62,11 +60,10 @@ def update(tx: Tx, contents: Mapping[str, CardContent], *, principal: str) -> No
     """Give cards another content; each counts one version further."""
     if not contents:
         return
-    of_language = language(tx)
-    rows = [{**columns(card_id, content, of_language), "principal": principal} for card_id, content in contents.items()]
+    rows = [{**columns(card_id, content, tx.language), "principal": principal} for card_id, content in contents.items()]
     tx.run_many(_SQL["update"], rows)
     tx.run(_SQL["delete_dependencies"], card_ids=list(contents))
-    insert_dependencies(tx, contents.items())
+    insert_parts(tx, contents)
 
 
 def delete(tx: Tx, card_ids: Sequence[str]) -> None:
@@ -75,8 +72,11 @@ def delete(tx: Tx, card_ids: Sequence[str]) -> None:
     The projections of all of them then say "remove", and what was a source of theirs is consumed.
     """
     if card_ids:
+        of_cards = literals.of_cards(tx, card_ids)
         tx.run(_SQL["delete"], card_ids=list(card_ids))
         forget_unused_questions(tx)
+        if gone := of_cards - literals.known(tx, of_cards):
+            _mask(tx, (), gone)
 
 
 def forget_unused_questions(tx: Tx) -> None:
@@ -127,22 +127,60 @@ def _numbers(tx: Tx, prefix: str, count: int) -> list[str]:
 
 
 def columns(card_id: str, content: CardContent, of_language: str) -> dict[str, object]:
-    """What the columns of `card` hold of a content, and what is derived from it in a language."""
+    """What the columns of `card` hold of a content, and what is derived from it in a language.
+
+    As long as it names no literal: whatever writes them goes on with `insert_parts`.
+    """
     return {
         "card_id": card_id,
         "family": content.family.value,
         **{name: getattr(content, name) for name in _TEXTS},
         "concepts": list(content.concepts),
         "text_key": text_key(content),
-        "fingerprint": card_fingerprint(content, of_language),
+        "fingerprint": card_fingerprint(content, (), of_language),
+        "question_words": sorted({*words(content.question)}),
     }
 
 
-def insert_dependencies(tx: Tx, contents_by_id: Iterable[tuple[str, CardContent]]) -> None:
-    """Write the dependencies of cards that have none yet."""
+def insert_parts(tx: Tx, contents: Mapping[str, CardContent]) -> None:
+    """Write what cards consist of besides their rows: dependencies, of which they have none yet, and literals."""
     rows = [
         {"card_id": card_id, "database": d.database, "schema": d.schema, "table": d.table, "column": d.column}
-        for card_id, content in contents_by_id
+        for card_id, content in contents.items()
         for d in content.dependencies
     ]
     tx.run_many(_SQL["insert_dependency"], rows)
+    _read_literals(tx, contents)
+
+
+def read_unread(tx: Tx) -> None:
+    """Read the solved questions that were written by a version of this library which masked no literals."""
+    while ids := [row["card_id"] for row in tx.rows(_SQL["unread"], limit=_READ_AT_ONCE)]:
+        found = contents(tx, ids)
+        tx.run_many(_SQL["keep_words"], [columns(card_id, content, tx.language) for card_id, content in found.items()])
+        _read_literals(tx, found)
+
+
+def _read_literals(tx: Tx, contents: Mapping[str, CardContent]) -> None:
+    """Keep the literals of solved questions among some cards, and mask them in all questions that name them."""
+    if of_questions := literals.solved(contents):
+        _mask(tx, of_questions, literals.keep(tx, of_questions))
+
+
+def _mask(tx: Tx, card_ids: Iterable[str], changed: Iterable[str]) -> None:
+    """Give some solved questions, and those that name a literal which came or went, the fingerprints due to them.
+
+    Of those others no content changes, so no version does.
+    """
+    named = literals.named(tx, card_ids, changed)
+    if not named:
+        return
+    rows = [
+        {
+            "card_id": card_id,
+            "named_literals": named[card_id],
+            "fingerprint": card_fingerprint(content, named[card_id], tx.language),
+        }
+        for card_id, content in contents(tx, named).items()
+    ]
+    tx.run_many(_SQL["name_literals"], rows)

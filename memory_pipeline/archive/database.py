@@ -27,10 +27,11 @@ from memory_pipeline.errors import (
 
 # Moments are read back in UTC whatever the server is set to: Python holds the hour in which a zone's clocks are put
 # back for unequal to the same moment in any other zone.
-_ENTER = text(
-    "SELECT set_config('memory.workspace', :workspace, true), set_config('TimeZone', 'UTC', true), "
-    "EXISTS (SELECT FROM workspace WHERE workspace = :workspace) AS known"
-)
+_SETTINGS = "set_config('memory.workspace', :workspace, true), set_config('TimeZone', 'UTC', true)"
+_BY_KEY = "set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
+_LANGUAGE = "(SELECT language FROM workspace WHERE workspace = :workspace) AS language"
+_ENTER = text(f"SELECT {_SETTINGS}, {_LANGUAGE}")
+_ENTER_BY_KEY = text(f"SELECT {_SETTINGS}, {_BY_KEY}, {_LANGUAGE}")
 _PATIENCE = text("SELECT set_config('statement_timeout', :milliseconds, true)")
 _WAIT_FOR_WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('writer of ' || CAST(:workspace AS text), 0))")
 _VERSION_READABLE = text("SELECT has_table_privilege(to_regclass('alembic_version'), 'SELECT')")  # null: no such table
@@ -51,10 +52,17 @@ class Row(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tx:
-    """An open transaction that sees one workspace."""
+    """An open transaction that sees one workspace.
+
+    Attributes:
+        connection: what it runs on.
+        workspace: the workspace's name.
+        language: Snowball's name of the language that the workspace's texts are analysed in, for as long as it exists.
+    """
 
     connection: Connection
     workspace: str
+    language: str
 
     def rows(self, query: TextClause, **parameters: object) -> Sequence[RowMapping]:
         """The rows of a query, to which `:workspace` is always given."""
@@ -124,7 +132,9 @@ class Database:
         return impatient
 
     @contextmanager
-    def transaction(self, workspace: str, *, snapshot: bool = False, writing: bool = False) -> Iterator[Tx]:
+    def transaction(
+        self, workspace: str, *, snapshot: bool = False, writing: bool = False, by_key: bool = False
+    ) -> Iterator[Tx]:
         """A transaction that sees and changes one workspace; it commits when the block ends without an error.
 
         Args:
@@ -133,6 +143,9 @@ class Database:
             writing: whether it changes sessions, cards or sources. Such transactions of a workspace run one after the
                 other, so that each decides on what the one before it left: an intake cannot overwrite an edit that it
                 has not seen.
+            by_key: whether all of it is found by keys, and has to take milliseconds whatever there is besides. Then
+                PostgreSQL reads no table through and compiles nothing, which it otherwise does where it believes that
+                it would find much: after a large projection it believes for days that a part of it is pending.
 
         Raises:
             UnknownWorkspace: the archive has no such workspace, or the name is none.
@@ -143,15 +156,16 @@ class Database:
         """
         workspace_name(workspace)
         with self._begun(self._snapshots if snapshot else self._engine) as connection:
-            tx = Tx(connection, workspace)
-            if writing:
-                tx.wait_for_writers()  # first: one of them may remove the workspace
-            if not tx.row(_ENTER)["known"]:
+            if writing:  # first: one of them may remove the workspace
+                connection.execute(_WAIT_FOR_WRITERS, {"workspace": workspace})
+            entered = connection.execute(_ENTER_BY_KEY if by_key else _ENTER, {"workspace": workspace}).mappings().one()
+            language = entered["language"]
+            if language is None:
                 raise UnknownWorkspace(
                     f"the archive has no workspace {workspace!r}: its first ingest makes it, or "
                     f"`memory-pipeline workspace make {workspace}`"
                 )
-            yield tx
+            yield Tx(connection, workspace, language)
 
     @contextmanager
     def registry(self) -> Iterator[Connection]:

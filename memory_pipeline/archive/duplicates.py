@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import cards
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import Collection, Family
 from memory_pipeline.duplicates import Kind, Pair, pairs, rank
@@ -132,7 +131,7 @@ def proposed(tx: Tx, limit: int) -> Proposals:
 
 
 def _read(tx: Tx) -> Iterator[_Read]:
-    reader, after = Reader(cards.language(tx)), ""
+    reader, after = Reader(tx.language), ""
     while rows := tx.rows(_SQL["cards"], after=after, families=list(FAMILIES), limit=_BATCH):
         yield from (_compared(row, reader) for row in rows)
         after = rows[-1]["card_id"]

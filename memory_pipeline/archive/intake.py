@@ -204,7 +204,7 @@ def _save_questions(tx: Tx, rows: Iterable[Row]) -> None:
     texts = {row["question_id"]: nfc(row["question"]) for row in rows}
     if not texts:
         return
-    language = cards.language(tx)
+    language = tx.language
     tx.run_many(
         _SQL["save_question"],
         [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive.cards import content_of
@@ -11,9 +12,11 @@ from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import CardContent, Collection, Dependency, Family
 
 if TYPE_CHECKING:
-    from memory_pipeline.archive.database import Tx
+    from memory_pipeline.archive.database import Row, Tx
 
 _SQL = load("lookup")
+
+_READ_AT_MOST = 1_000  # characters of a detail: no question has a part of a longer one that would count
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,9 @@ class Candidate:
         family: its family.
         fingerprint: what its point should hold.
         place: its family, database and schema, and, where they were asked for, its dependencies; no text.
+        subject: what it is about; like the detail empty for a solved question.
+        detail: the beginning of what it says.
+        sessions: how many distinct sessions confirmed it.
         verbatim: whether it is a solved question that was asked word for word.
         decided: whether the session that asks has taken it (is a source of it, or cites it in the rationale of an
             effective clarification) or rejected it.
@@ -57,6 +63,9 @@ class Candidate:
     family: Family
     fingerprint: str
     place: CardContent
+    subject: str
+    detail: str
+    sessions: int
     verbatim: bool
     decided: bool
 
@@ -110,24 +119,14 @@ def candidates(
         session_id: the session that asks, or None.
         scoped: whether dependencies are needed.
     """
-    parameters = {"text_key": text_key, "session_id": session_id, "scoped": scoped}
-    rows = tx.rows(_SQL["candidates"], card_ids=sorted(card_ids), **parameters)
-    return {
-        row["card_id"]: Candidate(
-            card_id=row["card_id"],
-            family=Family(row["family"]),
-            fingerprint=row["fingerprint"],
-            place=CardContent(
-                family=Family(row["family"]),
-                database=row["database"],
-                schema=row["schema"],
-                dependencies=tuple(Dependency(*names) for names in row["dependencies"]),
-            ),
-            verbatim=row["verbatim"],
-            decided=row["decided"],
-        )
-        for row in rows
+    parameters = {
+        "text_key": text_key,
+        "session_id": session_id,
+        "scoped": scoped,
+        "read_at_most": _READ_AT_MOST,
     }
+    rows = tx.rows(_SQL["candidates"], card_ids=sorted(card_ids), **parameters)
+    return {row["card_id"]: _candidate(row) for row in rows}
 
 
 def shown(tx: Tx, card_ids: Sequence[str]) -> dict[str, ShownCard]:
@@ -149,3 +148,16 @@ def by_text(tx: Tx, question: str, families: Iterable[Family]) -> dict[str, floa
     """
     rows = tx.rows(_SQL["by_text"], question=question, families=[family.value for family in families])
     return {row["card_id"]: row["rank"] for row in rows}
+
+
+def _candidate(row: Row) -> Candidate:
+    place = _place(row["family"], row["database"], row["schema"], tuple(map(tuple, row["dependencies"])))
+    same = ("card_id", "fingerprint", "subject", "detail", "sessions", "verbatim", "decided")
+    return Candidate(family=place.family, place=place, **{name: row[name] for name in same})
+
+
+@lru_cache(maxsize=1024)
+def _place(family: str, database: str, schema: str, dependencies: tuple[tuple[str, ...], ...]) -> CardContent:
+    # The hundreds of candidates of a search lie in few places, unless their dependencies are asked for.
+    named = tuple(Dependency(*names) for names in dependencies)
+    return CardContent(family=Family(family), database=database, schema=schema, dependencies=named)

@@ -10,7 +10,8 @@ from pydantic import SecretStr
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.exc import ProgrammingError
 
-from memory_pipeline.archive.database import first_line, translated
+from memory_pipeline.archive import cards
+from memory_pipeline.archive.database import Tx, first_line, translated
 from memory_pipeline.archive.queries import SCHEMA_REVISION
 from memory_pipeline.errors import InvalidSettings, SchemaOutOfDate
 
@@ -37,8 +38,12 @@ def migrate(owner_url: SecretStr, runtime_url: SecretStr) -> str:
     try:
         with translated(), _fitting_roles(), engine.begin() as connection:
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('memory-pipeline migrate', 0))"))
+            for tx in _workspaces(connection):
+                tx.wait_for_writers()  # before any table is locked that one of them waits for
             _upgrade(connection)
             _grant(connection, runtime_role)
+            for tx in _workspaces(connection):
+                cards.read_unread(tx)
     finally:
         engine.dispose()
     return SCHEMA_REVISION
@@ -51,6 +56,14 @@ def _runtime_role(owner_url: SecretStr, runtime_url: SecretStr) -> str:
             "MEMORY_DATABASE_URL has to name a role of its own: the owner of the tables is not bound by row security"
         )
     return runtime.username
+
+
+def _workspaces(connection: Connection) -> list[Tx]:
+    """The transaction as that of each workspace, to the owner, whom row security does not bind."""
+    if connection.execute(text("SELECT to_regclass('workspace')")).scalar_one() is None:
+        return []
+    found = connection.execute(text("SELECT workspace, language FROM workspace")).all()
+    return [Tx(connection, workspace, language) for workspace, language in found]
 
 
 def _upgrade(connection: Connection) -> None:

@@ -32,6 +32,7 @@ class Wanted:
         version: of the card; a question's is always 1.
         content: of a card, or None.
         question: the text of a question, or None.
+        literals: those of the workspace that a solved question names.
     """
 
     item_id: str
@@ -39,6 +40,7 @@ class Wanted:
     version: int = 1
     content: CardContent | None = None
     question: str | None = None
+    literals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,13 @@ def _change(
 
 def _cards(tx: Tx, ids: Sequence[str]) -> dict[str, Wanted]:
     return {
-        row["card_id"]: Wanted(row["card_id"], row["fingerprint"], row["version"], content=cards.content_of(row))
+        row["card_id"]: Wanted(
+            item_id=row["card_id"],
+            fingerprint=row["fingerprint"],
+            version=row["version"],
+            content=cards.content_of(row),
+            literals=tuple(row["named_literals"]),
+        )
         for row in cards.full_rows(tx, ids)
     }
 

@@ -133,7 +133,7 @@ def import_workspace(
 def _require_empty(tx: Tx, header: Header) -> None:
     if tx.row(_SQL["filled"])["filled"]:
         raise InvalidInput(f"workspace {tx.workspace!r} has cards, or had some: import into a new one")
-    if (language := cards.language(tx)) != header.language:
+    if (language := tx.language) != header.language:
         raise InvalidInput(
             f"workspace {tx.workspace!r} is analysed as {language}, and the file's as {header.language}: "
             "import into a new workspace, which takes the file's language"
@@ -148,7 +148,7 @@ def _batches(records: Iterator[Record]) -> Iterator[Sequence[Any]]:
 
 
 def _insert_cards(tx: Tx, batch: Sequence[CardRecord], done: Transferred) -> None:
-    language = cards.language(tx)
+    language = tx.language
     contents = {record.card_id: record.content() for record in batch}
     kept = ("version", "origin", "edited", "flags", "created_at", "updated_at", "updated_by")
     rows = [
@@ -156,7 +156,7 @@ def _insert_cards(tx: Tx, batch: Sequence[CardRecord], done: Transferred) -> Non
         for r in batch
     ]
     tx.run_many(_SQL["insert_card"], rows)
-    cards.insert_dependencies(tx, contents.items())
+    cards.insert_parts(tx, contents)
     done.cards += len(batch)
 
 
@@ -190,7 +190,7 @@ _INSERT: dict[type, Callable[[Tx, Any, Transferred], None]] = {
 
 def insert_questions(tx: Tx, texts: Sequence[str]) -> None:
     """Keep questions, as they are spelled; those that are there stay as they are."""
-    language = cards.language(tx)
+    language = tx.language
     rows = [
         {
             "question_id": question_id(text),

@@ -145,7 +145,8 @@ class EdgeIndex:
         if not searches:
             return []
         with self._reading(target) as shard:
-            return search_with_ties(searches, lambda wanted: _query(shard, target, wanted))
+            found = search_with_ties(searches, lambda wanted: _query(shard, target, wanted))
+            return _with_payloads(shard, found)
 
     def scan(self, target: Target, *, batch: int = 1000) -> Iterator[StoredPoint]:
         """Every point of the shard in ascending order of id, as it was when the scan began.
@@ -278,18 +279,26 @@ def _filter(target: Target, search: Search) -> Filter:
 
 
 def _query(shard: EdgeShard, target: Target, searches: Sequence[Search]) -> list[list[Hit]]:
+    """What searches find in an open shard, without payloads."""
     requests = [
         QueryRequest(
             search.limit,
             query=Query.Nearest(_vector(search.vector), search.using),
             filter=_filter(target, search),
-            with_payload=True,
+            with_payload=False,
             params=SearchParams(exact=True),
         )
         for search in searches
     ]
     answers = shard.query_batch(QueryBatchRequest(requests))
-    return [[Hit(str(hit.id), hit.score, hit.payload or {}) for hit in hits] for hits in answers]
+    return [[Hit(str(hit.id), hit.score, {}) for hit in hits] for hits in answers]
+
+
+def _with_payloads(shard: EdgeShard, found: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
+    # Once for each point: several searches find the same ones, and looking for equals at the limit finds more than are
+    # kept. Reading the payload of a hit takes longer than finding it by its words.
+    payloads = _payloads(shard, list({hit.id for hits in found for hit in hits}))
+    return [[Hit(hit.id, hit.score, payloads.get(hit.id, {})) for hit in hits] for hits in found]
 
 
 def _reclaim(shard: EdgeShard) -> None:

@@ -56,7 +56,8 @@ class Copies:
         self._lock_timeout = lock_timeout
         self._slots: defaultdict[ShardFiles, _Slot] = defaultdict(_Slot)
         self._home: _Home | None = None
-        self._guard = threading.Lock()  # of the two above, and of every copy's readers
+        self._discarding: set[threading.Thread] = set()
+        self._guard = threading.Lock()  # of the three above, and of every copy's readers
 
     @contextlib.contextmanager
     def newest(self, files: ShardFiles) -> Iterator[EdgeShard]:
@@ -90,6 +91,7 @@ class Copies:
             self._slots.clear()
         for slot in slots:
             self._retire(slot)
+        self._finish_discarding()
         with self._guard:
             home, self._home = self._home, None
         if home is not None:
@@ -105,6 +107,7 @@ class Copies:
                 self._retire(slot)
                 raise
             if slot.copy is None or slot.copy.generation != generation:
+                self._finish_discarding()  # or copies would pile up where somebody writes all the time
                 fresh = self._made(files)
                 self._retire(slot)
                 slot.copy = fresh
@@ -117,7 +120,7 @@ class Copies:
             copy.readers -= 1
             unused = copy.retired and copy.readers == 0
         if unused:
-            _discard(copy)
+            self._discard_aside(copy)
 
     def _retire(self, slot: _Slot) -> None:
         copy, slot.copy = slot.copy, None
@@ -127,7 +130,31 @@ class Copies:
             copy.retired = True
             unused = copy.readers == 0
         if unused:
-            _discard(copy)
+            self._discard_aside(copy)
+
+    def _discard_aside(self, copy: _Copy) -> None:
+        """Let a thread of its own discard a copy, which the engine writes to the disk as a whole before it closes it.
+
+        Whoever is served by the next copy would wait longer for that than for the copy: at 10,000 cards 0.6 s, not 0.2.
+        """
+
+        def discard() -> None:
+            try:
+                _discard(copy)
+            finally:
+                with self._guard:
+                    self._discarding.discard(thread)
+
+        thread = threading.Thread(target=discard, name="memory-pipeline-discard")
+        with self._guard:
+            self._discarding.add(thread)
+        thread.start()
+
+    def _finish_discarding(self) -> None:
+        with self._guard:
+            discarding = list(self._discarding)
+        for thread in discarding:
+            thread.join()
 
     def _made(self, files: ShardFiles) -> _Copy:
         files.generation()  # a reader makes no directory and no lock where there is nothing to read

@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive import cards, identities, projections
+from memory_pipeline.archive import identities, projections
 from memory_pipeline.archive.sessions import Progress, no_progress
 from memory_pipeline.cards import Collection
 from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable, MemoryPipelineError
 from memory_pipeline.index.base import CollectionDamaged, Point
-from memory_pipeline.lexical import Lexicon
+from memory_pipeline.lexical import lexicon
 from memory_pipeline.points import (
     PointText,
     card_filters,
@@ -176,7 +176,7 @@ class _Run:
             identities.register(tx, self._embeddings)
         self._notice_losses()
         with database.transaction(self._workspace) as tx:
-            self._lexicon = Lexicon(cards.language(tx))
+            self._lexicon = lexicon(tx.language)
             for collection in collections if retry_now else ():
                 projections.hasten(tx, self._identity, collection, self._items)
         self._total = self.count_pending(collections)
@@ -282,7 +282,7 @@ class _Run:
 
     def _embedded(self, items: Sequence[Wanted]) -> list[Wanted]:
         """The items for which the model is not needed any more."""
-        texts = {item.item_id: _texts(item) for item in items}
+        texts = {item.item_id: self._texts(item) for item in items}
         missing = missing_vectors(self._runtime, self._workspace, self._embeddings, chain.from_iterable(texts.values()))
         return [item for item in items if missing.isdisjoint(map(text_key, texts[item.item_id]))]
 
@@ -331,7 +331,7 @@ class _Run:
 
     def _write(self, collection: Collection, items: Sequence[Wanted]) -> None:
         runtime, into = self._runtime, self._target(collection)
-        texts = {item.item_id: _texts(item) for item in items}
+        texts = {item.item_id: self._texts(item) for item in items}
         known = known_vectors(
             runtime,
             self._workspace,
@@ -390,6 +390,7 @@ class _Run:
             sparse={name: vector for name, vector in sparse.items() if vector},
         )
 
-
-def _texts(item: Wanted) -> list[PointText]:
-    return card_texts(item.content) if item.content else question_texts(item.question or "")
+    def _texts(self, item: Wanted) -> list[PointText]:
+        if item.content is None:
+            return question_texts(item.question or "")
+        return card_texts(item.content, item.literals, self._lexicon.language)

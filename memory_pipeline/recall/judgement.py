@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import lookup
 from memory_pipeline.cards import Collection
-from memory_pipeline.recall.fusion import SHARES, TEXT_WEIGHTS, VERBATIM_BEHIND, VERBATIM_SOLVED, WEIGHTS, Group, ranked
-from memory_pipeline.recall.signals import cards_behind
+from memory_pipeline.recall.fusion import TEXT_WEIGHTS, VERBATIM_BEHIND, VERBATIM_SOLVED, WEIGHTS, Group, ranked
+from memory_pipeline.recall.signals import SHAPE, best_behind, confirmations, coverage, same_text, scaled, votes
 from memory_pipeline.recall.verify import compared, inspected
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.archive.lookup import Candidate, KnownQuestion
+    from memory_pipeline.lexical import Lexicon
     from memory_pipeline.recall.finder import Found
     from memory_pipeline.recall.fusion import Ranked
     from memory_pipeline.recall.request import Request
+    from memory_pipeline.recall.signals import Signal, Values
     from memory_pipeline.recall.verify import Findings
 
 _OF_CARDS = (Collection.MEMORY_CARDS, Collection.SOLVED_QUESTIONS)
@@ -31,17 +33,66 @@ class Judgement:
     dropped: Mapping[str, int]
 
 
-def judged(tx: Tx, request: Request, found: Found) -> Judgement:
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for the cards that may be shown.
+
+    Attributes:
+        findings: what the index found, without what the archive does not confirm.
+        cards_of: question → the cards that came from it.
+        admitted: the cards that may be shown, by id.
+    """
+
+    findings: Findings
+    cards_of: Mapping[str, Sequence[str]]
+    admitted: Mapping[str, Candidate]
+
+    def of_cards(self, lexicon: Lexicon, question: str) -> Group:
+        """For concepts, rules and pitfalls."""
+        cards, asked = self._of(Collection.MEMORY_CARDS), lexicon.tokens(question)
+        questions = self._scaled(Collection.QUESTIONS)
+        values = {
+            **self._scaled(Collection.MEMORY_CARDS),
+            "coverage": {
+                i: coverage(asked, lexicon.tokens(c.subject), lexicon.tokens(c.detail)) for i, c in cards.items()
+            },
+            "questions": votes(questions.get("questions", {}), self.cards_of),
+            "questions_lexical": best_behind(questions.get("questions_lexical", {}), self.cards_of),
+            "confirmations": confirmations({i: c.sessions for i, c in cards.items()}),
+        }
+        return _group(Collection.MEMORY_CARDS, values, cards)
+
+    def of_solved_questions(self) -> Group:
+        """For solved questions."""
+        collection = Collection.SOLVED_QUESTIONS
+        shapes = self._measured(collection).get(SHAPE, {})
+        values = {**self._scaled(collection), "same_shape": same_text(shapes)}
+        return _group(collection, values, self._of(collection))
+
+    def _of(self, collection: Collection) -> dict[str, Candidate]:
+        return {i: card for i, card in self.admitted.items() if card.family.collection is collection}
+
+    def _measured(self, collection: Collection) -> dict[Signal, Values]:
+        found = self.findings.values.items()
+        return {signal: values for signal, values in found if signal.searched is collection}
+
+    def _scaled(self, collection: Collection) -> dict[str, dict[str, float]]:
+        """Signal → item → its share of the best, of the searches in a collection."""
+        return {s.name: scaled(values, lexical=s.lexical) for s, values in self._measured(collection).items()}
+
+
+def judged(tx: Tx, request: Request, found: Found, lexicon: Lexicon) -> Judgement:
     """What the index found, verified: two statements, however much it is."""
     findings = inspected(request.workspace, found.hits)
-    known = lookup.questions(tx, findings.claims.get(Collection.QUESTIONS, {}), request.text_key)
-    compared(findings, Collection.QUESTIONS, {question.question_id: question.fingerprint for question in known})
-    candidates = _candidates(tx, request, _reached(findings, known))
+    questions = _questions(tx, request, findings)
+    candidates = _candidates(tx, request, _reached(findings, questions))
     for collection in _OF_CARDS:
         compared(findings, collection, _fingerprints(collection, candidates.values()))
-    admitted = _admitted(request, candidates.values())
-    groups = _groups(findings, known, admitted)
-    return Judgement(ranked(groups, _verbatim(admitted, known)), findings.counted())
+    believed = _reached(findings, questions)  # a card whose point was dropped is found in another way, or not at all
+    admitted = _admitted(request, (c for c in candidates.values() if c.verbatim or c.card_id in believed))
+    evidence = Evidence(findings, {question.question_id: question.card_ids for question in questions}, admitted)
+    groups = [evidence.of_cards(lexicon, request.question), evidence.of_solved_questions()]
+    return Judgement(ranked(groups, _verbatim(admitted, questions)), findings.counted())
 
 
 def judged_text(tx: Tx, request: Request) -> Judgement:
@@ -50,13 +101,22 @@ def judged_text(tx: Tx, request: Request) -> Judgement:
     known = lookup.questions(tx, (), request.text_key)
     behind = {card for question in known for card in question.card_ids}
     admitted = _admitted(request, _candidates(tx, request, matches.keys() | behind).values())
-    values = {card: rank for card, rank in matches.items() if card in admitted}
+    values = scaled({card: rank for card, rank in matches.items() if card in admitted}, lexical=True)
     return Judgement(ranked([Group({"text": values}, TEXT_WEIGHTS)], _verbatim(admitted, known)), {})
 
 
-def _reached(findings: Findings, known: Iterable[KnownQuestion]) -> set[str]:
-    reached = {card for question in known for card in question.card_ids}
-    return reached.union(*(findings.claims.get(collection, {}) for collection in _OF_CARDS))
+def _questions(tx: Tx, request: Request, findings: Findings) -> list[KnownQuestion]:
+    """The near questions whose points the archive confirms, and those asked word for word."""
+    known = lookup.questions(tx, findings.claimed(Collection.QUESTIONS), request.text_key)
+    compared(findings, Collection.QUESTIONS, {question.question_id: question.fingerprint for question in known})
+    believed = findings.claimed(Collection.QUESTIONS)
+    return [question for question in known if question.verbatim or question.question_id in believed]
+
+
+def _reached(findings: Findings, questions: Iterable[KnownQuestion]) -> set[str]:
+    """The cards that points believed so far lead to, by themselves or as what came from a question."""
+    behind = {card for question in questions for card in question.card_ids}
+    return behind.union(*map(findings.claimed, _OF_CARDS))
 
 
 def _candidates(tx: Tx, request: Request, card_ids: Iterable[str]) -> dict[str, Candidate]:
@@ -77,14 +137,9 @@ def _admitted(request: Request, candidates: Iterable[Candidate]) -> dict[str, Ca
     }
 
 
-def _groups(findings: Findings, known: Iterable[KnownQuestion], admitted: Mapping[str, Candidate]) -> list[Group]:
-    cards_of = {question.question_id: question.card_ids for question in known}
-    signals: dict[Collection, dict[str, Mapping[str, float]]] = {collection: {} for collection in _OF_CARDS}
-    for signal, values in findings.values.items():
-        of_cards = cards_behind(values, cards_of) if signal.searched is Collection.QUESTIONS else values
-        shown = {card: value for card, value in of_cards.items() if card in admitted}
-        signals[signal.ranks][signal.name] = shown
-    return [Group(signals[collection], WEIGHTS[collection], SHARES[collection]) for collection in _OF_CARDS]
+def _group(collection: Collection, values: Mapping[str, Values], cards: Mapping[str, Candidate]) -> Group:
+    shown = {name: {card: value for card, value in of.items() if card in cards} for name, of in values.items()}
+    return Group(shown, WEIGHTS[collection])
 
 
 def _verbatim(admitted: Mapping[str, Candidate], known: Iterable[KnownQuestion]) -> dict[str, float]:

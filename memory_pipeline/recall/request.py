@@ -41,8 +41,11 @@ class Scope:
 
     def holds(self, content: CardContent) -> bool:
         """Whether a card is within the scope, by the same fields that its point carries."""
+        asked = self.filters
+        if not asked:  # as for most searches, for each of their hundreds of candidates
+            return True
         fields = card_filters(content)
-        return all(not set(wanted).isdisjoint(_values(fields.get(name, ()))) for name, wanted in self.filters.items())
+        return all(not set(wanted).isdisjoint(_values(fields.get(name, ()))) for name, wanted in asked.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,11 @@ class RecallHit:
         context: what that session had clarified.
         tables: the tables that the card depends on, sorted.
         sessions: in how many distinct sessions reviewers confirmed it.
-        score: how well it fits, falling from hit to hit: up to 1 for a card that every signal ranks first (0.9 for a
-            solved question), and above that when the very question is known. 0 for a card that came along by a link.
-        signals: what each signal measured: cosine similarity or BM25 (see `memory_pipeline.recall.signals`).
+        score: how well it fits beside the other hits, falling from hit to hit: the sum of its signals. Up to 1, of a
+            solved question less (see `memory_pipeline.recall.fusion.WEIGHTS`), and above only when the very question is
+            known. 0 for a card that came along by a link.
+        signals: what each signal that speaks for it contributed to the score: its weight times what it says, from 0 to
+            1 (see `memory_pipeline.recall.signals`). One that says nothing for it is left out.
         version: counts the changes of the card's content.
         concepts: the names of the concepts that it belongs to.
         link: the link by which it came along, or None for a card that was found.

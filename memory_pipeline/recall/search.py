@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from memory_pipeline.archive import cards, identities, lookup
+from memory_pipeline.archive import identities, lookup
 from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable
-from memory_pipeline.lexical import Lexicon
-from memory_pipeline.recall.finder import Finder
+from memory_pipeline.lexical import lexicon
+from memory_pipeline.recall.finder import finder_of
 from memory_pipeline.recall.judgement import Judgement, judged, judged_text
 from memory_pipeline.recall.links import STEPS_AT_MOST, followed
 from memory_pipeline.recall.request import checked_request
 from memory_pipeline.recall.result import RecallHit, RecallResult
-from memory_pipeline.recall.signals import vectors_of
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import load_settings
 
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.archive.lookup import ShownCard
     from memory_pipeline.cards import Collection
-    from memory_pipeline.embedding.base import EmbeddingIdentity
     from memory_pipeline.recall.request import Request, Scope
     from memory_pipeline.recall.result import FollowedLink
     from memory_pipeline.settings import Settings
 
-_DEPTH = 50  # points for each signal at least, so that a few dropped ones need no second round
+DEPTH = 50
+"""How many points are asked for each signal at least. With more, BIRD's relevant cards come no higher."""
 
 
 class Recall:
@@ -121,14 +120,14 @@ class Recall:
     def _by_index(self, request: Request) -> RecallResult:
         # Each round takes its snapshot after the index was asked: a card that was deleted meanwhile is not shown, and
         # no transaction is open while a model loads or the index searches.
-        finder = self._finder(request)
-        depth, points = max(_DEPTH, 2 * request.limit), -1
+        finder = finder_of(self._runtime, request)
+        depth, points = max(DEPTH, 2 * request.limit), -1
         while True:
             found = finder.find(depth)
             last = found.exhausted or found.points == points  # whatever it returns, it has nothing new to say
-            with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
+            with self._runtime.database.transaction(request.workspace, snapshot=True, by_key=True) as tx:
                 pending = self._pending(tx, finder.identity.hash, found.missing)
-                judgement = judged(tx, request, found)
+                judgement = judged(tx, request, found, lexicon(finder.language))
                 if last or len(judgement.cards) >= request.limit:
                     return _answer(tx, request, judgement, pending)
             depth, points = 2 * depth, found.points
@@ -138,18 +137,6 @@ class Recall:
             pending = self._pending(tx, identities.serving(tx, self._runtime.identity.hash), ())
             return _answer(tx, request, judged_text(tx, request), pending, degraded=True)
 
-    def _finder(self, request: Request) -> Finder:
-        with self._runtime.database.transaction(request.workspace) as tx:
-            language = cards.language(tx)
-        identity = self._runtime.live_identity(request.workspace)
-        try:
-            asked = vectors_of(request.question, self._runtime.embedder_of(identity), Lexicon(language))
-        except EmbedderUnavailable as error:
-            if identity == self._runtime.identity:
-                raise
-            raise EmbedderUnavailable(_still_living_on(request.workspace, identity, error)) from error
-        return Finder(self._runtime.index, identity, request, asked)
-
     def _pending(self, tx: Tx, identity: str, missing: Iterable[Collection]) -> int:
         state = lookup.propagation(tx, identity, missing)
         if state.lost:
@@ -158,13 +145,6 @@ class Recall:
                 "`memory-pipeline project` fills it again from the archive"
             )
         return state.pending
-
-
-def _still_living_on(workspace: str, identity: EmbeddingIdentity, error: EmbedderUnavailable) -> str:
-    return (
-        f"the index of workspace {workspace!r} is still searched with {identity.provider} {identity.model}, until "
-        f"`memory-pipeline project` has filled it for the model that the settings name: {error}"
-    )
 
 
 def _answer(tx: Tx, request: Request, judgement: Judgement, pending: int, *, degraded: bool = False) -> RecallResult:

@@ -1,15 +1,26 @@
-"""What speaks for a card: which vectors a question is compared with, as data, and the searches that this takes."""
+"""What speaks for a card: the searches that are made, as data, and what each of their answers is worth, from 0 to 1."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_pipeline.cards import Collection
 from memory_pipeline.embedding.base import Embedder, Role, Vectors
 from memory_pipeline.index.base import Search
-from memory_pipeline.lexical import Lexicon, SparseVector
-from memory_pipeline.points import lexical_name, shape
+from memory_pipeline.lexical import SparseVector
+from memory_pipeline.points import lexical_name
+
+Values = Mapping[str, float]
+"""Card or question → what a signal says of it; higher is better."""
+
+VOTERS = 20
+"""So many of the nearest questions vote."""
+SHARPNESS = 4.0
+"""How much more the nearest question's vote weighs than that of the least near of those that were found: e^4 times."""
+
+_SAME = 0.9999  # of a cosine, which is computed in single precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +28,7 @@ class Signal:
     """One comparison of what is asked with what is stored.
 
     Attributes:
-        name: under which a hit shows what it measured.
+        name: under which a hit shows what it contributed.
         searched: the collection whose points are compared.
         text: the stored text that is compared (see `points.card_texts`, `points.question_texts`).
         lexical: whether by words (BM25) instead of by meaning (cosine similarity).
@@ -29,32 +40,27 @@ class Signal:
     lexical: bool = False
 
     @property
-    def ranks(self) -> Collection:
-        """The collection whose cards it speaks for; a question speaks for the cards behind it."""
-        return Collection.MEMORY_CARDS if self.searched is Collection.QUESTIONS else self.searched
-
-    @property
     def vector(self) -> str:
         """The name of the vector that is searched."""
         return lexical_name(self.text) if self.lexical else self.text
 
 
-SIGNALS = (
+SHAPE = Signal("shape", Collection.SOLVED_QUESTIONS, "shape")
+
+SEARCHED = (
     Signal("dense", Collection.MEMORY_CARDS, "content"),
     Signal("lexical", Collection.MEMORY_CARDS, "content", lexical=True),
     Signal("questions", Collection.QUESTIONS, "question"),
     Signal("questions_lexical", Collection.QUESTIONS, "question", lexical=True),
     Signal("dense", Collection.SOLVED_QUESTIONS, "question"),
-    Signal("shape", Collection.SOLVED_QUESTIONS, "shape"),
+    SHAPE,
     Signal("lexical", Collection.SOLVED_QUESTIONS, "question", lexical=True),
 )
-
-_SHAPE = "shape"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The vectors of a question. Its masked shape is compared with shapes, and the question itself with all else."""
+    """The vectors of a question. Its shape is compared with shapes, and the question itself with all else."""
 
     question: Vectors
     shape: Vectors
@@ -64,25 +70,64 @@ class Asked:
         """What a signal compares."""
         if signal.lexical:
             return self.words
-        return self.shape if signal.text == _SHAPE else self.question
+        return self.shape if signal is SHAPE else self.question
 
 
-def vectors_of(question: str, embedder: Embedder, lexicon: Lexicon) -> Asked:
-    """The vectors of a question, embedded in one call.
+def vectors_of(question: str, shape: str, words: SparseVector, embedder: Embedder) -> Asked:
+    """The vectors of a question, embedded in one call with its shape.
 
     Raises:
         EmbedderUnavailable: the model cannot be loaded or did not answer.
     """
-    masked = shape(question)
-    dense = embedder.embed(list(dict.fromkeys((question, masked))), Role.QUERY)
-    return Asked(dense[0], dense[-1], lexicon.query(question))
+    dense = embedder.embed(list(dict.fromkeys((question, shape))), Role.QUERY)
+    return Asked(dense[0], dense[-1], words)
 
 
-def cards_behind(questions: Mapping[str, float], cards_of: Mapping[str, Iterable[str]]) -> dict[str, float]:
+def searches(
+    asked: Asked, collection: Collection, limit: int, must: Mapping[str, tuple[str, ...]]
+) -> dict[Signal, Search]:
+    """The searches in one collection; one by words is left out when the question has none.
+
+    Args:
+        asked: what to compare with.
+        collection: where.
+        limit: how many points for each search at most.
+        must: payload field → values of which one has to match.
+    """
+    here = [signal for signal in SEARCHED if signal.searched is collection]
+    vectors = {signal: asked.vector(signal) for signal in here}
+    return {signal: Search(signal.vector, v, limit, must) for signal, v in vectors.items() if len(v)}
+
+
+def scaled(values: Values, *, lexical: bool) -> dict[str, float]:
+    """What one search measured, as shares of the best.
+
+    BM25 is zero for what has no word in common. A cosine says something only beside others (those of some models are
+    all between 0.80 and 0.86), so the least of those found counts as zero, unless all are equal: then each is the best.
+
+    Args:
+        values: item → what was measured.
+        lexical: whether by words, on a scale whose zero means something.
+    """
+    if not values:
+        return {}
+    least = 0.0 if lexical else min(values.values())
+    spread = max(values.values()) - least
+    if spread <= 0:
+        return dict.fromkeys(values, 0.0 if lexical else 1.0)
+    return {item: max(0.0, value - least) / spread for item, value in values.items()}
+
+
+def same_text(cosines: Values) -> dict[str, float]:
+    """Those whose text is the very same as the one asked for, each with 1: no other is as near to any model."""
+    return {item: 1.0 for item, cosine in cosines.items() if cosine > _SAME}
+
+
+def best_behind(questions: Values, cards_of: Mapping[str, Iterable[str]]) -> dict[str, float]:
     """Card → the best value among the questions that it stands behind.
 
     Args:
-        questions: question → what a signal measured for it.
+        questions: question → what a signal says of it.
         cards_of: question → the cards that came from it.
     """
     best: dict[str, float] = {}
@@ -92,10 +137,58 @@ def cards_behind(questions: Mapping[str, float], cards_of: Mapping[str, Iterable
     return best
 
 
-def searches(
-    asked: Asked, collection: Collection, limit: int, must: Mapping[str, tuple[str, ...]]
-) -> dict[Signal, Search]:
-    """The searches in one collection; one by words is left out when the question has none."""
-    here = [signal for signal in SIGNALS if signal.searched is collection]
-    vectors = {signal: asked.vector(signal) for signal in here}
-    return {signal: Search(signal.vector, v, limit, must) for signal, v in vectors.items() if len(v)}
+def votes(questions: Values, cards_of: Mapping[str, Iterable[str]]) -> dict[str, float]:
+    """Card → its share of the votes of the nearest questions, which each vote for all cards that came from them.
+
+    Votes weigh by likeness (a softmax), after the attention over neighbours in Vinyals et al., "Matching Networks for
+    One Shot Learning" (2016).
+
+    Args:
+        questions: question → how near it is, from 0 to 1.
+        cards_of: question → the cards that came from it.
+    """
+    nearest = sorted(questions, key=lambda question: (-questions[question], question))[:VOTERS]
+    weights = {question: math.exp(SHARPNESS * questions[question]) for question in nearest}
+    total = sum(weights.values())
+    shares: dict[str, float] = {}
+    for question, weight in weights.items():
+        for card in cards_of.get(question, ()):
+            shares[card] = shares.get(card, 0.0) + weight / total
+    return shares
+
+
+def coverage(asked: Sequence[int], subject: Sequence[int], detail: Sequence[int]) -> float:
+    """How far a question uses the term that a card explains, from 0 to 1.
+
+    The better of two: the part of the subject's tokens that the question has, of which half counts only when they all
+    follow each other there as they do in the subject; and the part of the detail's tokens that it has.
+
+    Args:
+        asked: the tokens of the question, in their order; so are the others.
+        subject: what the card is about.
+        detail: what it says.
+    """
+    words = set(asked)
+    of_subject = (_part(words, subject) + _contained(subject, asked)) / 2
+    return max(of_subject, _part(words, detail))
+
+
+def confirmations(sessions: Mapping[str, int]) -> dict[str, float]:
+    """Card → how often it was confirmed, as the logarithm's share of the most often confirmed one's.
+
+    One confirmation counts as none: it is what a card owes its existence to, as one made by hand does to its maker.
+
+    Args:
+        sessions: card → how many distinct sessions confirmed it.
+    """
+    logarithms = {card: math.log(count) for card, count in sessions.items() if count > 1}
+    return {card: value / max(logarithms.values()) for card, value in logarithms.items()}
+
+
+def _part(of: set[int], tokens: Sequence[int]) -> float:
+    return sum(token in of for token in tokens) / len(tokens) if tokens else 0.0
+
+
+def _contained(part: Sequence[int], whole: Sequence[int]) -> bool:
+    length = len(part)
+    return length > 0 and any(whole[start : start + length] == part for start in range(len(whole) - length + 1))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from functools import lru_cache
 
 from memory_pipeline.cards import Collection
 from memory_pipeline.index.base import Hit
@@ -15,7 +15,7 @@ from memory_pipeline.points import point_id
 from memory_pipeline.recall.signals import Signal
 from memory_pipeline.text import storable_fault
 
-_Key = TypeVar("_Key")
+_point_id = lru_cache(maxsize=1 << 14)(point_id)  # several searches find a point, and so do several questions
 
 
 class Drop(StrEnum):
@@ -49,7 +49,7 @@ class Findings:
 
     Attributes:
         values: signal → item → what the signal measured.
-        claims: collection → item → the fingerprint that its point claims to hold.
+        claims: collection → item → the fingerprint that its point claims to hold, of points that are believed so far.
         drops: (collection, point's or item's id) → why it is not believed, each counted once.
     """
 
@@ -60,6 +60,10 @@ class Findings:
     def drop(self, collection: Collection, item: str, reason: Drop) -> None:
         """Note that a point is not believed. That it came twice is noted beside what else is wrong with it."""
         self.drops.setdefault((collection, item, reason is Drop.DUPLICATE), reason)
+
+    def claimed(self, collection: Collection) -> frozenset[str]:
+        """The items of a collection whose points are believed so far."""
+        return frozenset(self.claims.get(collection, {}))
 
     def counted(self) -> dict[str, int]:
         """Reason → number of points, in alphabetical order."""
@@ -91,21 +95,14 @@ def compared(findings: Findings, collection: Collection, current: Mapping[str, s
         current: item → the fingerprint that the archive has for it now.
     """
     unknown = Drop.UNKNOWN_QUESTION if collection is Collection.QUESTIONS else Drop.UNKNOWN_CARD
-    refused = {
-        item: Drop.STALE if item in current else unknown
-        for item, fingerprint in findings.claims.get(collection, {}).items()
-        if current.get(item) != fingerprint
-    }
-    for item, reason in refused.items():
-        findings.drop(collection, item, reason)
-    for signal in findings.values:
-        if signal.searched is collection:
-            findings.values[signal] = without(findings.values[signal], refused)
-
-
-def without(values: Mapping[_Key, float], refused: Mapping[_Key, object]) -> dict[_Key, float]:
-    """The values of those that are not refused."""
-    return {key: value for key, value in values.items() if key not in refused}
+    claims = findings.claims.get(collection, {})
+    refused = [item for item, fingerprint in claims.items() if current.get(item) != fingerprint]
+    here = [values for signal, values in findings.values.items() if signal.searched is collection]
+    for item in refused:
+        findings.drop(collection, item, Drop.STALE if item in current else unknown)
+        del claims[item]
+        for values in here:
+            values.pop(item, None)
 
 
 def _once(findings: Findings, collection: Collection, hits: Sequence[Hit]) -> Iterator[Hit]:
@@ -128,6 +125,6 @@ def _claim(workspace: str, hit: Hit) -> Claim | Drop:
     if of_workspace != workspace:
         return Drop.FOREIGN
     # The archive is asked for the item, and could not even be asked for one that it cannot store.
-    if storable_fault(item) or hit.id != point_id(workspace, item) or not math.isfinite(hit.score):
+    if storable_fault(item) or hit.id != _point_id(workspace, item) or not math.isfinite(hit.score):
         return Drop.MALFORMED
     return Claim(item, fingerprint)

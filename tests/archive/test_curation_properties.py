@@ -19,17 +19,21 @@ from hypothesis.stateful import (
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.edits import Change, Link, Merge
 from memory_pipeline.errors import EmbedderUnavailable, InvalidEdit, VersionConflict
-from memory_pipeline.points import card_fingerprint, question_fingerprint
+from memory_pipeline.points import question_fingerprint
 from memory_pipeline.propagation import audit, project
 from memory_pipeline.runtime import Runtime
+from tests.builders import SQL as DEFAULT_SQL
 from tests.builders import approved, clarified, declined, promoted, retracted, rewritten
 from tests.doubles import HashEmbedder
 from tests.editors import Editor
+from tests.masking import fingerprints, named_literals
 
 SOLVED = Family.SOLVED_QUESTION
 LANGUAGE = "italian"
 TEXTS = st.sampled_from(["alpha", "Alpha.", "beta", "gamma", "ALPHA", "gàmma"])
-SQL = st.sampled_from(["SELECT * FROM a", "SELECT id FROM b", "SELECT (", "SELECT 1"])
+SQL = st.sampled_from(
+    ["SELECT * FROM a WHERE x = 'alpha'", "SELECT id FROM b WHERE x IN ('beta', 'gàmma')", "SELECT (", "SELECT 1"]
+)
 PICK = st.integers(0, 1_000)
 SESSIONS = st.sampled_from(["one", "two", "three"])
 LINES = [
@@ -59,6 +63,7 @@ class Curating(RuleBasedStateMachine):
         super().__init__()
         self.editor = Editor(runtime, f"w{next(_numbers)}")
         self.ledgers: dict[str, list] = {}
+        self.sql: dict[str, str] = {}  # of sessions
         self.cards: dict[str, Seen] = {}
         self.gone: set[str] = set()
         self.decided: set[str] = set()  # cards that an administrator made or changed
@@ -137,6 +142,11 @@ class Curating(RuleBasedStateMachine):
         length = len(self.ledgers.get(session, ()))
         self._grow(session, clarified(length + 1, text, "detail"), promoted(length + 2, length + 1))
 
+    @rule(session=SESSIONS, sql=SQL)
+    def solve(self, session, sql):
+        self.sql[session] = sql
+        self._grow(session, approved(len(self.ledgers.get(session, ())) + 1))
+
     @rule()
     def ingest_twice(self):
         self._grow("one")
@@ -165,6 +175,7 @@ class Curating(RuleBasedStateMachine):
         self._a_card_of_a_session_without_sources_was_edited()
         self._every_question_is_used()
         self._the_index_is_to_hold_what_lives_and_nothing_else()
+        self._every_solved_question_names_the_literals_of_all()
         self._lists_count_what_there_is()
 
     def _versions_count_changes_of_content_and_no_id_comes_back(self):
@@ -199,15 +210,21 @@ class Curating(RuleBasedStateMachine):
             (row["collection"], row["item_id"]): row["wanted"]
             for row in self.editor.rows("SELECT collection, item_id, wanted FROM projection WHERE wanted IS NOT NULL")
         }
+        contents = {card_id: seen.content for card_id, seen in self.cards.items()}
         cards = {
-            (seen.content.family.collection, card_id): card_fingerprint(seen.content, LANGUAGE)
-            for card_id, seen in self.cards.items()
+            (contents[card_id].family.collection, card_id): fingerprint
+            for card_id, fingerprint in fingerprints(contents, LANGUAGE).items()
         }
         questions = {
             ("questions", row["question_id"]): question_fingerprint(row["text"], LANGUAGE)
             for row in self.editor.rows("SELECT question_id, text FROM question")
         }
         assert wanted == cards | questions
+
+    def _every_solved_question_names_the_literals_of_all(self):
+        named = self.editor.rows("SELECT card_id, named_literals FROM card WHERE family = 'solved_question'")
+        contents = {card_id: seen.content for card_id, seen in self.cards.items()}
+        assert {row["card_id"]: row["named_literals"] for row in named} == named_literals(contents, LANGUAGE)
 
     def _lists_count_what_there_is(self):
         assert self.editor.list(limit=1).total == len(self.cards)
@@ -220,7 +237,7 @@ class Curating(RuleBasedStateMachine):
         """Append to a ledger and take it in: what administrators decided stays as it is."""
         self.ledgers.setdefault(session, []).extend(decisions)
         decided = {card_id: seen for card_id, seen in self.cards.items() if card_id in self.decided}
-        self.editor.given(*self.ledgers[session], session=session)
+        self.editor.given(*self.ledgers[session], session=session, sql=self.sql.get(session, DEFAULT_SQL))
         now = self._now()
         assert {card_id: now.get(card_id) for card_id in decided} == decided
 

@@ -15,6 +15,7 @@ GUARDED = [
     "card",
     "card_dependency",
     "card_link",
+    "card_literal",
     "card_number",
     "card_source",
     "decision",
@@ -47,7 +48,7 @@ def two(runtime, owner: psycopg.Connection) -> tuple[Archive, Archive]:
     """Two workspaces of one content, with rows in every table."""
     both = Archive(runtime, "ours"), Archive(runtime, "theirs")
     for archive in both:
-        archive.session(session="session-1")
+        archive.session(session="session-1", sql="SELECT count(*) FROM patients WHERE city = 'Roma'")
         archive.session(session="session-2", ledger=b"not json\n", sql=None)
         archive.ingest()
         parameters = [archive.workspace] * 2
@@ -174,6 +175,7 @@ def test_every_key_and_every_reference_begins_with_the_workspace(owner):
     [
         "INSERT INTO card_link VALUES ('ours', 'mem-0001', 'mem-0002', 'explains')",
         "INSERT INTO card_dependency VALUES ('ours', 'mem-0002', 'd', 's', 't', 'c')",
+        "INSERT INTO card_literal VALUES ('ours', 'roma', 'mem-0002')",
         "INSERT INTO card_source VALUES ('ours', 'session-9', 1, 'concept_clarified', 2, 'key', 'mem-0002', NULL)",
         "INSERT INTO card_source VALUES ('ours', 'session-9', 1, 'concept_clarified', 2, 'key', NULL, 'q-theirs')",
         "INSERT INTO decision VALUES ('ours', 'session-9', 1, now(), 't', 1, '', '', '', '{}', '{}', '', true)",

@@ -51,8 +51,8 @@ def test_the_first_migration_makes_every_table(blank_settings):
     assert migrate(blank_settings.owner_url, blank_settings.database_url) == SCHEMA_REVISION
     assert set(tables(blank_settings)) == {
         "workspace", "workspace_grant", "session_reading", "ledger_fault", "session", "decision", "card_number", "card",
-        "question", "card_source", "card_link", "card_dependency", "embedding_identity", "projection", "embedding",
-        "admin_edit", "alembic_version",
+        "question", "card_source", "card_link", "card_dependency", "card_literal", "embedding_identity", "projection",
+        "embedding", "admin_edit", "alembic_version",
     }  # fmt: skip
     assert names(blank_settings) == []
 

@@ -20,7 +20,7 @@ OTHER = replace(CONTENT, detail="changed")
 
 
 def fingerprint(content: CardContent) -> str:
-    return card_fingerprint(content, "italian")
+    return card_fingerprint(content, (), "italian")
 
 
 @pytest.fixture

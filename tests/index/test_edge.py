@@ -18,7 +18,7 @@ import pytest
 from filelock import FileLock
 
 from memory_pipeline.errors import IndexUnavailable
-from memory_pipeline.index import CollectionDamaged, CollectionMissing, Schema, Search, Target
+from memory_pipeline.index import CollectionDamaged, CollectionMissing, Schema, Search, Target, edge, edge_copies
 from memory_pipeline.index.edge import EdgeIndex
 from memory_pipeline.index.edge_copies import remove_abandoned
 from memory_pipeline.index.edge_files import ShardFiles, copy_tree, open_shard
@@ -391,12 +391,29 @@ def test_threads_share_one_index(opened, target, a_point, nearest, warm):
 def test_copies_are_shared_and_removed(opened, target, a_point, nearest, temporary_directory):
     index = opened(warm=True)
     index.ensure(target)
-    for n in range(3):
+    for n in range(4):
         index.upsert(target, [a_point(f"mem-{n:04}")])
         index.search(target, [nearest()])
         items(index, target)
+        (home,) = temporary_directory.iterdir()
+        assert len([path for path in home.iterdir() if path.is_dir()]) <= 2  # the newest, and the one before it
+    index.close()
+    assert list(temporary_directory.iterdir()) == []
+
+
+def test_a_search_does_not_wait_until_the_copy_before_is_removed(
+    opened, target, a_point, nearest, temporary_directory, monkeypatch
+):
+    searched, discard = threading.Event(), edge_copies._discard
+    monkeypatch.setattr(edge_copies, "_discard", lambda copy: (searched.wait(30), discard(copy)))
+    index = opened(warm=True)
+    index.ensure(target)
+    for n in range(2):
+        index.upsert(target, [a_point(f"mem-{n:04}")])
+        assert len(index.search(target, [nearest()])[0]) == n + 1
     (home,) = temporary_directory.iterdir()
-    assert len([path for path in home.iterdir() if path.is_dir()]) == 1
+    assert len([path for path in home.iterdir() if path.is_dir()]) == 2
+    searched.set()
     index.close()
     assert list(temporary_directory.iterdir()) == []
 
@@ -461,6 +478,21 @@ def test_small_shards_and_large_ones_are_compared_exactly_in_one_segment(opened,
     with open_shard(files_of(root, target).shard) as shard:
         assert shard.optimize() is False
         assert shard.info().segments_count == 1
+
+
+def test_the_payload_of_a_point_is_read_once_however_many_searches_find_it(
+    opened, target, a_point, nearest, monkeypatch
+):
+    index = opened()
+    index.ensure(target)
+    points = [a_point(f"mem-{n:04}", tables=("visit",)) for n in range(9)]
+    index.upsert(target, points)
+    asked, payloads = [], edge._payloads
+    monkeypatch.setattr(edge, "_payloads", lambda shard, ids: (asked.append(sorted(ids)), payloads(shard, ids))[1])
+    first, second = index.search(target, [nearest(limit=5), nearest(limit=3)])
+    assert asked == [sorted(point.id for point in sorted(points, key=lambda point: point.id)[:5])]
+    assert second == first[:3]
+    assert all(hit.payload["tables"] == ["visit"] for hit in first)
 
 
 def test_a_name_that_is_no_path_is_refused(opened):

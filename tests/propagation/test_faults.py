@@ -369,7 +369,8 @@ class TestAnOutageWhileTheRefusedOnesAreLookedFor:
 @pytest.mark.parametrize("index_away", [False, True])
 def test_a_model_that_fails_when_another_process_has_embedded_everything_is_not_needed(clinic, index_away):
     ids = clinic.hold(3)
-    texts = [text for n in range(3) for text in card_texts(a_content(subject=f"subject {n}", detail=f"detail {n}."))]
+    contents = [a_content(subject=f"subject {n}", detail=f"detail {n}.") for n in range(3)]
+    texts = [text for content in contents for text in card_texts(content, (), "italian")]
 
     def fail_late() -> None:
         known_vectors(clinic.runtime, W, clinic.runtime.identity, texts)

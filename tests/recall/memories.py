@@ -11,7 +11,7 @@ from memory_pipeline import Recall, RecallResult
 from memory_pipeline.archive import cards, workspaces
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.cards import CardContent, Collection, Dependency, Family
-from memory_pipeline.embedding.base import Embedder
+from memory_pipeline.embedding.base import Embedder, Role, Vectors
 from memory_pipeline.index.base import Hit, Index, Point, Search, Target
 from memory_pipeline.points import payload, point_id, target
 from memory_pipeline.propagation import project
@@ -22,6 +22,13 @@ from tests.doubles import HashEmbedder
 LINK = text(
     "INSERT INTO card_link (workspace, source_id, target_id, meaning) VALUES (:workspace, :source, :target, :meaning)"
 )
+
+
+class AlikeEmbedder(HashEmbedder):
+    """Embeds every text alike."""
+
+    def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        return super().embed(["the same"], role).repeat(len(texts), axis=0)
 
 
 class LyingIndex:
@@ -47,11 +54,13 @@ class Memory:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        self.embedder: Embedder = HashEmbedder(runtime.identity.dimension)
         self.index = LyingIndex(runtime.index)
-        runtime.embedder = self.embedder
+        self.embed_with(HashEmbedder(runtime.identity.dimension))
         runtime.index = self.index
         self.recall = Recall(runtime)
+
+    def embed_with(self, embedder: Embedder) -> None:
+        self.embedder = self.runtime.embedder = embedder
 
     def make(self, workspace: str = WORKSPACE, language: str = "english") -> None:
         workspaces.make(self.runtime.database, workspace, language=language, principal="tester")
@@ -69,8 +78,8 @@ class Memory:
         with self.runtime.database.transaction(workspace) as tx:
             cards.delete(tx, card_ids)
 
-    def link(self, source: str, target_id: str, meaning: str = "see also") -> None:
-        with self.runtime.database.transaction(WORKSPACE) as tx:
+    def link(self, source: str, target_id: str, meaning: str = "see also", workspace: str = WORKSPACE) -> None:
+        with self.runtime.database.transaction(workspace) as tx:
             tx.run(LINK, source=source, target=target_id, meaning=meaning)
 
     def session(self, *decisions: Decision, **entries: str | None) -> None:

@@ -91,7 +91,11 @@ def test_the_words_of_a_card_are_read_once_for_a_question(memory: Memory):
 
 def test_more_shared_words_come_first(forgetful: Memory):
     one, two = forgetful.hold(a_concept("active bed", "x"), a_concept("active patient", "y"))
-    assert ids(answered(forgetful, "active patient")) == [two, one]
+    first, second = answered(forgetful, "active patient").hits
+    assert [first.card_id, second.card_id] == [two, one]
+    assert first.signals == {"text": first.score} == {"text": 1.0}
+    assert second.signals == {"text": second.score}
+    assert 0 < second.score < 1
 
 
 def test_the_very_question_is_first_without_the_index_too(forgetful: Memory):

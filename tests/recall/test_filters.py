@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from memory_pipeline import Scope
@@ -33,12 +35,27 @@ def test_a_question_does_not_lead_to_cards_of_other_families(memory: Memory):
     assert ids(memory.search("how many", families=["pitfall"])) == []
 
 
-def test_a_payload_that_lies_about_its_family_is_found_out_by_the_archive(memory: Memory):
-    [card] = memory.hold(a_concept())
+@pytest.mark.parametrize(
+    ("lie", "asked"),
+    [
+        ({"family": "pitfall"}, {"families": ["pitfall"]}),
+        ({"database": "other"}, {"scope": Scope(database="other")}),
+        ({"schema": "other"}, {"scope": Scope(schema="other")}),
+        ({"tables": ("other",)}, {"scope": Scope(table="other")}),
+        ({"columns": ("other",)}, {"scope": Scope(column="other")}),
+    ],
+    ids=["family", "database", "schema", "table", "column"],
+)
+def test_a_payload_that_lies_about_what_is_filtered_by_is_found_out_by_the_archive(memory: Memory, lie, asked):
+    [card] = memory.hold(a_concept(database="dwh", schema="public", dependencies=depending("dim_bed", "id")))
     memory.project()
     [stored] = memory.index.scan(memory.target(Collection.MEMORY_CARDS))
-    memory.plant(memory.point("active patient", card, fingerprint=str(stored.payload["fingerprint"]), family="pitfall"))
-    assert ids(memory.search(families=["pitfall"])) == []
+    memory.plant(replace(memory.point("active patient", card), payload={**stored.payload, **lie}))
+    found = []
+    memory.index.change = lambda target, hits: found.extend(hits) or hits
+    assert ids(memory.search(**asked)) == []
+    assert found  # the index believes the lie
+    assert ids(memory.search()) == [card]
 
 
 def test_scope_keeps_the_cards_that_name_a_table_or_column(memory: Memory):
@@ -61,6 +78,21 @@ def test_scope_keeps_the_cards_of_a_database_and_schema(memory: Memory):
     memory.project()
     assert len(memory.search(scope=Scope(database="dwh")).hits) == 2
     assert ids(memory.search(scope=Scope(database="dwh", schema="public"))) == [here]
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [Scope(database="dwh"), Scope(schema="rare"), Scope(table="dim_bed"), Scope(column="id_bed")],
+    ids=["database", "schema", "table", "column"],
+)
+def test_a_card_of_a_scope_is_found_behind_a_crowd_of_others_in_one_round(memory: Memory, scope):
+    memory.hold(*[a_concept("active patient", f"reading {n}") for n in range(60)])
+    place = {"database": "dwh", "schema": "rare", "dependencies": depending("dim_bed", "id_bed")}
+    held = memory.hold(a_concept("something else", "far", **place), a_solved("What else?", **place))
+    memory.project()
+    memory.index.searched.clear()
+    assert sorted(ids(memory.search(scope=scope))) == held
+    assert len(memory.index.searched) == len(Collection)
 
 
 def test_scope_holds_for_cards_that_a_question_leads_to(memory: Memory):

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from memory_pipeline.archive.lookup import Link
 from memory_pipeline.recall.links import LINKED_AT_MOST, followed
+from tests.builders import rejected
 from tests.recall.memories import Memory, a_concept, a_solved, ids
 
 
@@ -57,6 +60,48 @@ def test_linked_cards_come_after_the_hits_with_the_meaning_of_the_link(memory: M
         "hit": first, "source": first, "target": second, "meaning": "is counted by"
     }  # fmt: skip
     assert ids(memory.search("active patient", limit=1, families=["concept"])) == [first]
+
+
+def test_of_a_hub_with_a_tail_fifty_cards_at_most_come_along_once_each(memory: Memory):
+    hub, *around = memory.hold(a_concept(), *[a_concept(f"ward {n}", f"a{n}") for n in range(60)])
+    for card in around:
+        memory.link(hub, card)
+        memory.link(card, around[0]) if card != around[0] else None
+    memory.project()
+    hits = memory.search("active patient", limit=1, expand_links=True).hits
+    assert hits[0].card_id == hub
+    assert [hit.card_id for hit in hits[1:]] == around[:LINKED_AT_MOST]
+
+
+def test_no_card_further_than_three_links_comes_along(memory: Memory):
+    chain = memory.hold(*[a_concept(f"step {n}", f"a{n}") for n in range(6)])
+    for source, target in pairwise(chain):
+        memory.link(source, target)
+    memory.project()
+    assert ids(memory.search("step 0", limit=1, expand_links=True)) == chain[:4]
+
+
+def test_links_of_another_workspace_lead_nowhere_though_its_cards_have_the_same_ids(memory: Memory):
+    memory.make("other")
+    ours = memory.hold(a_concept(), a_concept("ward", "ours"))
+    theirs = memory.hold(a_concept(), a_concept("ward", "theirs"), workspace="other")
+    assert ours == theirs
+    memory.link(*theirs, workspace="other")
+    memory.project()
+    memory.project("other")
+    assert ids(memory.search("active patient", limit=1, expand_links=True)) == ours[:1]
+    along = memory.search("active patient", limit=1, expand_links=True, workspace="other").hits[1]
+    assert (along.card_id, along.detail) == (theirs[1], "theirs")
+
+
+def test_what_the_asking_session_has_decided_does_not_come_along(memory: Memory):
+    [card, other] = memory.hold(a_concept(), a_concept("ward", "a unit"))
+    memory.session(rejected(1, other), session="mine", question="How many?", sql=None)
+    memory.ingest()
+    memory.link(card, other)
+    memory.project()
+    assert ids(memory.search(limit=1, expand_links=True, session_id="mine")) == [card]
+    assert ids(memory.search(limit=1, expand_links=True)) == [card, other]
 
 
 def test_expanding_without_any_link_changes_nothing(memory: Memory):

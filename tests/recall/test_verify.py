@@ -7,10 +7,10 @@ import pytest
 from memory_pipeline.cards import Collection
 from memory_pipeline.index.base import Hit
 from memory_pipeline.points import payload, point_id
-from memory_pipeline.recall.signals import SIGNALS
+from memory_pipeline.recall.signals import SEARCHED
 from memory_pipeline.recall.verify import compared, inspected
 
-DENSE, LEXICAL, QUESTIONS = SIGNALS[0], SIGNALS[1], SIGNALS[2]
+DENSE, LEXICAL, QUESTIONS = SEARCHED[:3]
 
 
 def a_hit(item: str = "mem-0001", score: float = 0.9, *, id: str | None = None, **fields: object) -> Hit:  # noqa: A002  # the field's name
@@ -63,6 +63,7 @@ def test_a_point_that_holds_something_else_than_the_archive_wants_is_stale():
     compared(findings, Collection.MEMORY_CARDS, {"mem-0001": "f2", "mem-0002": "f1"})
     assert findings.counted() == {"stale": 1}
     assert findings.values == {DENSE: {"mem-0002": 0.9}, LEXICAL: {}}
+    assert findings.claimed(Collection.MEMORY_CARDS) == {"mem-0002"}
 
 
 @pytest.mark.parametrize(("signal", "reason"), [(DENSE, "unknown_card"), (QUESTIONS, "unknown_question")])

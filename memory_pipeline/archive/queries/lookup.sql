@@ -12,14 +12,23 @@ SELECT
     ) AS lost
 
 -- name: questions
--- Questions by id, and those asked with the same words; each with the cards that stand behind it now.
+-- Questions by id, and those asked with the same words; each with the cards that stand behind it now. LIMIT keeps each
+-- lookup a lookup by key, here and below: of a workspace that was filled a moment ago the planner knows nothing yet, and
+-- would rather read all of it.
+WITH wanted AS (
+    SELECT unnest(CAST(:question_ids AS text[])) AS question_id
+    UNION
+    SELECT question_id FROM question WHERE workspace = :workspace AND text_key = CAST(:text_key AS text)
+)
 SELECT q.question_id, q.fingerprint, q.text_key = :text_key AS verbatim, ARRAY(
     SELECT DISTINCT s.card_id
     FROM card_source s
-    WHERE s.workspace = q.workspace AND s.question_id = q.question_id AND s.card_id IS NOT NULL
+    WHERE s.workspace = :workspace AND s.question_id = q.question_id AND s.card_id IS NOT NULL
 ) AS card_ids
-FROM question q
-WHERE q.workspace = :workspace AND (q.question_id = ANY(:question_ids) OR q.text_key = :text_key)
+FROM wanted
+CROSS JOIN LATERAL (
+    SELECT * FROM question WHERE workspace = :workspace AND question_id = wanted.question_id LIMIT 1
+) AS q
 
 -- name: candidates
 -- What decides whether a card may be shown: cards by id, and solved questions asked with the same words.
@@ -35,39 +44,49 @@ WITH candidate AS (
     FROM decision d, regexp_matches(d.rationale, '(?<![\w-])((mem|sq)-[0-9]+)(?!-?\w)', 'gi') AS found
     WHERE d.workspace = :workspace AND d.session_id = :session_id AND d.type = 'concept_clarified' AND d.effective
 )
-SELECT c.card_id, c.family, c.fingerprint, c.database, c.schema,
+SELECT c.card_id, c.family, c.fingerprint, c.database, c.schema, c.subject, left(c.detail, :read_at_most) AS detail, (
+        SELECT count(DISTINCT s.session_id)
+        FROM card_source s
+        WHERE s.workspace = :workspace AND s.card_id = c.card_id
+    ) AS sessions,
     c.family = 'solved_question' AND c.text_key = :text_key AS verbatim,
     CASE WHEN :scoped THEN ARRAY(
         SELECT ARRAY[d.database, d.schema, d."table", d."column"]
         FROM card_dependency d
-        WHERE d.workspace = c.workspace AND d.card_id = c.card_id
+        WHERE d.workspace = :workspace AND d.card_id = c.card_id
     ) ELSE '{}' END AS dependencies,
     CAST(:session_id AS text) IS NOT NULL AND (
         EXISTS (
             SELECT FROM card_source s
-            WHERE s.workspace = c.workspace AND s.card_id = c.card_id AND s.session_id = :session_id)
+            WHERE s.workspace = :workspace AND s.card_id = c.card_id AND s.session_id = :session_id)
         OR EXISTS (
             SELECT FROM session n
-            WHERE n.workspace = c.workspace AND n.session_id = :session_id AND c.card_id = ANY(n.rejected_cards))
+            WHERE n.workspace = :workspace AND n.session_id = :session_id AND c.card_id = ANY(n.rejected_cards))
         OR c.card_id IN (SELECT card_id FROM cited)
     ) AS decided
 FROM candidate
-JOIN card c USING (card_id)
-WHERE c.workspace = :workspace
+CROSS JOIN LATERAL (
+    SELECT card_id, family, fingerprint, subject, detail, database, schema, text_key
+    FROM card
+    WHERE workspace = :workspace AND card_id = candidate.card_id
+    LIMIT 1
+) AS c
 
 -- name: shown
 SELECT c.card_id, c.version, c.family, c.subject, c.detail, c.rationale, c.question, c.sql, c.dialect, c.context,
     c.database, c.schema, c.concepts, ARRAY(
     SELECT ARRAY[d.database, d.schema, d."table", d."column"]
     FROM card_dependency d
-    WHERE d.workspace = c.workspace AND d.card_id = c.card_id
+    WHERE d.workspace = :workspace AND d.card_id = c.card_id
 ) AS dependencies, (
     SELECT count(DISTINCT s.session_id)
     FROM card_source s
-    WHERE s.workspace = c.workspace AND s.card_id = c.card_id
+    WHERE s.workspace = :workspace AND s.card_id = c.card_id
 ) AS sessions
-FROM card c
-WHERE c.workspace = :workspace AND c.card_id = ANY(:card_ids)
+FROM unnest(CAST(:card_ids AS text[])) AS wanted (card_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM card WHERE workspace = :workspace AND card_id = wanted.card_id LIMIT 1
+) AS c
 
 -- name: links
 -- The links among the cards within some steps of the given ones, whichever way a link points. The number of steps ends

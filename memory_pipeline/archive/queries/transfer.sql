@@ -45,10 +45,11 @@ SELECT EXISTS (SELECT FROM card_number WHERE workspace = :workspace)
 -- name: insert_card
 INSERT INTO card (
     workspace, card_id, family, version, origin, edited, flags, subject, detail, rationale, question, sql, dialect,
-    context, database, schema, concepts, text_key, fingerprint, created_at, updated_at, updated_by)
+    context, database, schema, concepts, text_key, fingerprint, question_words, created_at, updated_at, updated_by)
 VALUES (
     :workspace, :card_id, :family, :version, :origin, :edited, :flags, :subject, :detail, :rationale, :question, :sql,
-    :dialect, :context, :database, :schema, :concepts, :text_key, :fingerprint, :created_at, :updated_at, :updated_by)
+    :dialect, :context, :database, :schema, :concepts, :text_key, :fingerprint, :question_words, :created_at, :updated_at,
+    :updated_by)
 
 -- name: insert_question
 INSERT INTO question (workspace, question_id, text, text_key, fingerprint)
