@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
-from memory_pipeline.archive import duplicates, editing, grants, identities, listing, workspaces
+from memory_pipeline.archive import duplicates, editing, grants, identities, listing, projections, workspaces
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
 from memory_pipeline.edits import Change, Create, Delete, Edit
@@ -86,8 +86,8 @@ class Curation:
             InvalidEdit, CardNotFound, VersionConflict: nothing was saved.
             ArchiveUnavailable: nothing was saved, unless the loss came while committing.
         """
-        saved, items = self._applied(workspace, edit)
-        trouble = self._propagated(workspace, items) if propagate else _NOT_ASKED
+        saved, items, along = self._applied(workspace, edit)
+        trouble = self._propagated(workspace, items | along) if propagate else _NOT_ASKED
         try:
             left = self._not_recallable(workspace, items)
         except MemoryPipelineError as error:  # it is saved all the same
@@ -204,13 +204,17 @@ class Curation:
             workspaces.remove(tx)
         return replace(found, points=before.points)  # which have gone already
 
-    def _applied(self, workspace: str, edit: Edit) -> tuple[Saved, set[str]]:
-        """Save an edit; the outcome, and the items whose points it may have touched."""
+    def _applied(self, workspace: str, edit: Edit) -> tuple[Saved, set[str], set[str]]:
+        """Save an edit; the outcome, the items whose points it may have touched, and those that it made pending.
+
+        The SQL of a solved question can change the shapes of others, which recall would miss until they are projected.
+        """
         with self._changing(workspace) as tx:
             identities.register(tx, self._runtime.identity)  # or nobody would know what is missing from the index
-            touched = points_of(tx, _cards_of(edit))
+            touched, before = points_of(tx, _cards_of(edit)), projections.made_pending(tx)
             saved = editing.apply(tx, edit, principal=self.principal)
-        return saved, {*touched, saved.card_id}
+            along = projections.made_pending(tx) - before
+        return saved, {*touched, saved.card_id}, along
 
     def _propagated(self, workspace: str, items: Items[str]) -> str | None:
         """Bring the items' points up to date; why that was not possible, or None."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 
 from memory_pipeline.text import bare, readable
+from memory_pipeline.turning import turns
 
 MASK = "#"
 
@@ -34,6 +35,11 @@ _ABBREVIATED = re.compile(
 )
 _LONGEST_ABBREVIATION = 8  # characters, with what stands before it
 _CAPITALIZED_NOUNS = frozenset({"german"})
+# Where months and days are written without capitals, nothing else shows that they are values.
+_CALENDAR = {
+    "italian": "gennaio|febbraio|marzo|aprile|maggio|giugno|luglio|agosto|settembre|ottobre|novembre|dicembre|"
+    "lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica",
+}
 
 
 def words(text: str) -> list[str]:
@@ -68,9 +74,9 @@ def could_be_named(literal: str) -> bool:
 
 
 def shape(question: str, literals: Collection[str], language: str) -> str:
-    """The question with its values masked, without case and end marks, so that its form can be compared.
+    """The question with its values masked, so that its form can be compared. Of a very long one the beginning.
 
-    Of a very long one the beginning.
+    It begins with a capital, and has no end marks.
 
     Args:
         question: as it is asked or stored.
@@ -80,8 +86,16 @@ def shape(question: str, literals: Collection[str], language: str) -> str:
     masked = _QUOTED.sub(MASK, _read(question))
     masked = _without_literals(masked, literals)
     masked = _CODE.sub(MASK, masked)
-    masked = masked if language in _CAPITALIZED_NOUNS else _without_names(masked)
-    return bare(masked.casefold()) or masked
+    if language in _CALENDAR:
+        masked = re.sub(rf"\b(?:{_CALENDAR[language]})\b", MASK, masked, flags=re.IGNORECASE)
+    masked = masked if language in _CAPITALIZED_NOUNS else _without_names(masked, language)
+    return _written_alike(bare(masked) or masked)
+
+
+def _written_alike(text: str) -> str:
+    """The text as a sentence begins, and without capitals where there is nothing else."""
+    text = text if any(map(str.islower, text)) else text.casefold()
+    return text[:1].upper() + text[1:]
 
 
 def _read(text: str) -> str:
@@ -109,15 +123,18 @@ def _without_literals(question: str, literals: Collection[str]) -> str:
     return "".join([*parts, question[done:]])
 
 
-def _without_names(question: str) -> str:
-    """Words with a capital within a sentence, and words in capitals. If every word has one, it says nothing."""
+def _without_names(question: str, language: str) -> str:
+    """Words with a capital within a sentence, and words in capitals. If every word has one, it says nothing.
+
+    Capitals stress, too: "pazienti SENZA diabete" is not asked of those with it, nor the MIN instead of the MAX.
+    """
     if not any(word.islower() for word in _NAME.findall(question)):
         return question
 
     def masked(word: re.Match[str]) -> str:
         text = word.group()
         name = text[0].isupper() and text[1:].islower() and not _begins_sentence(question, word.start())
-        return MASK if name or text.isupper() else text
+        return MASK if (name or text.isupper()) and not turns(text, language) else text
 
     return _NAME.sub(masked, question)
 

@@ -2,7 +2,7 @@
 
 A `Statement` keeps apart what is form (white space, quotes, brackets, punctuation, case, accents, a subject repeated in
 its detail) from what must never differ between duplicates (figures, operators, literals, identifiers, functions,
-negations), and gives the rest as weighed terms.
+negations), and gives the rest as weighed terms, and as the words behind them in their order.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 from memory_pipeline.lexical import Lexicon
 from memory_pipeline.text import accentless, digest
+from memory_pipeline.turning import TURNING
 
 LONGEST = 400
 """Words of a statement that is compared by its terms; of a longer one only what is but for form the same is found."""
+LONGEST_WORD = 100
+"""Characters of a word, of which the same holds: longer ones are data (Base64, a sequence), not language."""
 
 _SPELLINGS = str.maketrans(
     dict.fromkeys("‘’‚‛′`´", "'") | dict.fromkeys("“”„‟«»″", '"') | {"≥": ">=", "≤": "<=", "≠": "!=", "−": "-"}
@@ -25,13 +30,28 @@ _CONTRACTED_NOT = re.compile(r"n't\b|(?<=\bcan)not\b", re.IGNORECASE)
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")  # "non-smoker" is "non smoker"; "-1" and '-' are signs
 _RANGE = re.compile(r"(?<=\d)[–—](?=\d)")
 # A literal without a letter or figure, the empty one among them, is told by its signs: '-' is not '+'.
-_SIGNS = r"(?<![\w'])(?P<quote>['\"])\s*(?P<signs>[^\w\s'\"]*)\s*(?P=quote)(?![\w'])"
-_TOKEN = re.compile(rf"{_SIGNS}|\d+(?:[.,]\d+)+(?!\w)|\w+|<>|[<>!=]\s*=|=\s*[<>]|[^\w\s]")
+_SIGNS = r"(?<![\w'])(?P<quote>['\"])\s*+(?P<signs>[^\w\s'\"]*+)\s*+(?P=quote)(?![\w'])"
+_TOKEN = re.compile(rf"{_SIGNS}|\d+(?:[.,]\d+){{1,9}}(?!\w)|\w+|<>|[<>!=]\s*=|=\s*[<>]|[^\w\s]")
 _QUOTED = re.compile(r"(?<!\w)(['\"])(.{1,200}?)\1(?!\w)", re.DOTALL)
-_IDENTIFIER = re.compile(r"\w*(?:[^\W_]_|_[^\W_]|[a-z][A-Z])\w*|[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+# A pattern that begins in the middle of a word, or gives back what it took, needs quadratic time for one long word.
+_DOTTED = re.compile(r"(?<!\w)\w++(?:\.[^\W\d]\w*+)*+")
+_COMPOUND = re.compile(r"[^\W_]_|_[^\W_]|[a-z][A-Z]|[^\W\d]\.")
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
-_FUNCTION = re.compile(r"(\w+)\(")
-_ARGUMENTS = re.compile(r"\w\([^()]*,")
+_FUNCTION = re.compile(r"(?<!\w)(\w++)\(")
+_CAPITAL = re.compile(r"\b[A-Z]\b(?!')")
+
+# SQL compares text by its case, so 'RO' is not 'ro'; what it compares with may have lost its quotes, or one of them.
+# Guillemets and backticks are not among these quotes: they hold names, whose case does not count. Elsewhere what is
+# quoted is a literal where it is in capitals, as codes are.
+_LITERAL = re.compile(
+    r"(?P<before>[=<>≠(,]\s*+|\b(?i:like|in)\s++)?(?<!\w)['\"‘“”′″](?P<quoted>.{1,200}?)['\"’”″](?!\w)"
+    r"(?P<after>\s*+[=<>≠!,)])?|[=<>≠]\s*+['\"‘“”′″]?(?P<bare>[^\W_]++)(?![\w.(])",
+    re.DOTALL,
+)
+_KEYWORDS = frozenset({"true", "false", "null", "not"})
+_RAISED = re.compile("[⁰¹²³ⁱ⁴-ⁿ]+")  # x² is x^2, not x2
+_LOWERED = re.compile(r"[₀-₉]+(?=\d)")  # log₂8 is log2 8
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 
 _OPERATORS = {"<>": "!=", "=>": ">=", "=<": "<=", "==": "="}
 _COMPARISONS = frozenset({"=", "<", ">", "<=", ">=", "!="})
@@ -46,17 +66,8 @@ def _words(text: str) -> frozenset[str]:
 
 _CONNECTING = _words("+ - * / % and or not e ed o oppure non")
 _AND, _OR = _words("and e ed"), _words("or o oppure")
-_ORDERING = _words("- / < > <= >= from da than before after prima dopo minus meno diviso divided between tra fra")
+_ORDERING = _words("- / from da than before after prima dopo minus meno diviso divided between tra fra")
 
-# Words that turn a meaning round: both of two near statements have them, negations before the same word. Besides these
-# they are all stop words of the language (not, no, or, only, more …) that are not hollow.
-_TURNING = _words(
-    "not non no or o oppure without never none neither nor except excluding excluded least most until since within "
-    "beyond first last maximum minimum max min average avg sum total count number median highest lowest percentage "
-    "rate senza mai nessuno nessuna nessun neppure privo priva tranne eccetto escluso esclusa esclusi escluse almeno "
-    "oltre fino entro prima dopo solo soltanto primo ultimo ultima massimo massima minimo minima medio media mediana "
-    "somma totale numero conteggio percentuale tasso"
-)
 # Stop words that say nothing by themselves. Of languages that are not here every stop word counts, which finds less.
 _HOLLOW = _words(
     "a an the this that these those it its itself they them their he she his her we our you your i my is are was were "
@@ -76,6 +87,44 @@ _COPULAS = _words(
     "equivalgono definisce definito definita definiti considera considerano considerato considerata considerati "
     "contiene contengono vuole dire ovvero cioè colonna colonne campo campi"
 )
+# Those of them that can stand between the two in either order: "U means urgent", "urgent means U".
+_DEFINING = _COPULAS - _words(
+    "represent represents represented contain contains map maps mapped column columns field fields rappresenta "
+    "rappresentano contiene contengono vuole colonna colonne campo campi considera considerano considerato considerata "
+    "considerati"
+)
+
+# How plurals end, and what the singular ends in. A stem is too coarse: it is the same for "parto" and "parte", and for
+# "ferito" and "ferita". Italian plurals in -i of words in -e are those of endings that are the same for both genders.
+_PLURALS = {
+    "italian": (
+        *(("i", "o"), ("i", "io"), ("chi", "co"), ("ghi", "go"), ("e", "a"), ("che", "ca"), ("ghe", "ga")),
+        *(("ce", "cia"), ("ge", "gia"), ("mesi", "mese")),
+        *((f"{ending}i", f"{ending}e") for ending in ("or", "ion", "al", "ent", "ant", "il", "ar", "ic")),
+    ),
+    "english": (
+        *(("s", ""), ("ies", "y")),
+        *((f"{ending}es", ending) for ending in ("ch", "sh", "x", "ss", "z", "o")),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that a statement says.
+
+    Attributes:
+        forms: the word, and what it may be the plural of; two words with a form in common are the same.
+        terms: what it is about; none of a stop word that is kept.
+    """
+
+    forms: frozenset[str]
+    terms: frozenset[int]
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is a figure, a single letter or a word that turns a meaning."""
+        return not self.terms or any(len(form) == 1 or any(map(str.isdigit, form)) for form in self.forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +138,7 @@ class Statement:
         words: the distinct words.
         named: the words that are literals, identifiers, functions or parts of a comparison.
         terms: what the words are about: stems, without stop words and copulas. Empty where the text is too long.
-        order: the terms in their order where that carries a meaning (a difference, a quotient, from … to); else empty.
+        parts: the words that it says, in their order; two parts where something is defined as something.
     """
 
     form: str
@@ -97,7 +146,7 @@ class Statement:
     words: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     terms: frozenset[int] = frozenset()
-    order: tuple[int, ...] = ()
+    parts: tuple[tuple[Word, ...], ...] = ()
 
 
 class Reader:
@@ -113,25 +162,71 @@ class Reader:
             InvalidSettings: the language is not supported.
         """
         self._lexicon = Lexicon(language)
+        self._plurals = _PLURALS.get(self._lexicon.language, ())
         self._known: dict[str, tuple[int, ...]] = {}
+        self._words: dict[str, Word] = {}
         self._copulas = frozenset(term for word in _COPULAS for term in self._stems(word))
 
     def statement(self, subject: str, detail: str) -> Statement:
         """What a subject and its detail state together."""
-        text = _statement_text(subject, detail)
+        said = _said(subject, detail)
+        text = " ; ".join(map(_spelled, said))
+        literals = list(chain.from_iterable(map(_cased, said)))
         tokens = _tokens(text)
-        form = digest(*_form(text, tokens))
-        if len(tokens) > LONGEST:
+        form = digest(*_form(text, tokens), "", *literals)
+        if len(tokens) > LONGEST or any(len(token) > LONGEST_WORD for token in tokens):
             return Statement(form)
-        in_order = [term for token in tokens for term in self._about(token)]
         return Statement(
             form=form,
-            facts=digest(*self._facts(tokens), *_grouping(text, tokens)),
+            facts=digest(*self._facts(tokens), *_grouping(text, tokens), "", *sorted(set(literals))),
             words=frozenset(filter(_is_word, tokens)),
             named=frozenset(_named(text, tokens)),
-            terms=frozenset(in_order),
-            order=tuple(in_order) if _ordered(text, tokens) else (),
+            terms=frozenset(term for token in tokens for term in self._about(token)),
+            parts=self._parts(*map(_spelled, said)),
         )
+
+    def _parts(self, *texts: str) -> tuple[tuple[Word, ...], ...]:
+        parts = [part for text in texts for part in self._defined(text)]
+        subject, *others = parts or [()]
+        if len(texts) > 1 and any(_has(part, subject) for part in others):  # in the plural, say
+            parts = others
+        return tuple(parts)
+
+    def _defined(self, text: str) -> Iterator[tuple[Word, ...]]:
+        """The parts of a text, around the words that define."""
+        codes = _codes(text)
+        tokens = _tokens(text)
+        ends = [n for n, token in enumerate(tokens) if token in _DEFINING]
+        for start, end in zip([-1, *ends], [*ends, len(tokens)], strict=True):
+            if part := tuple(self._in_order(tokens[start + 1 : end], codes)):
+                yield part
+
+    def _in_order(self, tokens: Sequence[str], codes: frozenset[str]) -> Iterator[Word]:
+        """The words of a part; conditions or single words that all of it joins are sorted: "a or b" is "b or a"."""
+        joined: list[list[str]] = [[]]
+        for token in tokens:
+            if token in _AND or token in _OR:
+                joined.append([])
+            else:
+                joined[-1].append(token)
+        said = [list(self._kept(_sides_sorted(each), codes)) for each in joined]
+        mixed = not _AND.isdisjoint(tokens) and not _OR.isdisjoint(tokens)
+        alone = all(len(words) == 1 or _is_condition(each) for words, each in zip(said, joined, strict=True))
+        if alone and not mixed and _ORDERING.isdisjoint(tokens):
+            said.sort(key=lambda words: [sorted(word.forms) for word in words])
+        yield from chain.from_iterable(said)
+
+    def _kept(self, tokens: Sequence[str], codes: frozenset[str]) -> Iterator[Word]:
+        for token in tokens:
+            terms = self._about(token)
+            if terms or (_is_word(token) and (token in codes or self._turns(token))):
+                yield self._word(token, terms)
+
+    def _word(self, token: str, terms: tuple[int, ...]) -> Word:
+        if token not in self._words:
+            singulars = (token.removesuffix(end) + instead for end, instead in self._plurals if token.endswith(end))
+            self._words[token] = Word(frozenset((token, *singulars)), frozenset(terms))
+        return self._words[token]
 
     def _facts(self, tokens: Sequence[str]) -> Iterator[str]:
         """Each kind of fact in an order of its own, whatever the order of the words."""
@@ -148,7 +243,7 @@ class Reader:
             yield ""
 
     def _turns(self, word: str) -> bool:
-        return word in _TURNING or (word not in _HOLLOW and not self._stems(word))
+        return word in TURNING or (word not in _HOLLOW and not self._stems(word))
 
     def _next(self, tokens: Sequence[str], place: int) -> str:
         """The stem of the next word that is about something: what a negation negates."""
@@ -191,27 +286,104 @@ def likeness(one: Statement, other: Statement, weights: Weights) -> float:
     fewer, more = sorted((one.terms, other.terms), key=len)
     if not fewer <= more or any(weights.of[term] > weights.light for term in more - fewer):
         return 0.0
-    if _in_order(one, other) != _in_order(other, one):
+    if not _same_order(_shared(one, other), _shared(other, one)):
         return 0.0
     either = sum(weights.of[term] for term in more)
     return sum(weights.of[term] for term in fewer) / either if either else 0.0
 
 
-def _in_order(one: Statement, other: Statement) -> tuple[int, ...]:
-    shared = (term for term in one.order if term in other.terms)
-    return tuple(dict.fromkeys(shared))
+def _shared(one: Statement, other: Statement) -> list[list[Word]]:
+    """The parts of one of two statements without the words that the other does not have."""
+    parts = ([word for word in part if not word.terms or not word.terms.isdisjoint(other.terms)] for part in one.parts)
+    return [part for part in parts if part]
 
 
-def _statement_text(subject: str, detail: str) -> str:
-    """Both texts as one, the subject left out where the detail repeats it."""
-    subject, detail = _spelled(subject), _spelled(detail)
-    said, words = f" {' '.join(_tokens(detail))} ", " ".join(_tokens(subject))
-    return detail if f" {words} " in said else f"{subject} ; {detail}"
+def _same_order(one: list[list[Word]], other: list[list[Word]]) -> bool:
+    """Whether two statements say the same words in the same order, or define as much by the same words.
+
+    "1 male, 2 female" and "2 male, 1 female" have the same words, and so have who refuses and who is refused. The two
+    parts of a definition may be in either order.
+    """
+    if _same_words(*map(list, map(chain.from_iterable, (one, other)))):
+        return True
+    if len(one) != 2 or len(other) != 2:  # noqa: PLR2004  # what is defined, and as what
+        return False
+    return any(
+        _same_words(one[n], other[m]) and _same_defined(one[1 - n], other[1 - m], one[n])
+        for n in range(2)
+        for m in range(2)
+    )
+
+
+def _same_defined(one: Sequence[Word], other: Sequence[Word], defining: Sequence[Word]) -> bool:
+    """Whether what is defined is the same, but for words of one of them that the definition has too."""
+    fewer, more = sorted((one, other), key=len)
+    said = frozenset(term for word in defining for term in word.terms)
+    left = list(fewer)
+    for word in more:
+        if left and _same(left[0], word):
+            left.pop(0)
+        elif word.exact or not word.terms <= said:
+            return False
+    return not left
+
+
+def _same_words(some: Sequence[Word], others: Sequence[Word]) -> bool:
+    return len(some) == len(others) and all(map(_same, some, others))
+
+
+def _same(one: Word, other: Word) -> bool:
+    return one.terms == other.terms and not one.forms.isdisjoint(other.forms)
+
+
+def _has(words: Sequence[Word], some: Sequence[Word]) -> bool:
+    """Whether some words are among others, one after the other."""
+    return any(_same_words(words[n : n + len(some)], some) for n in range(len(words) - len(some) + 1))
+
+
+def _said(subject: str, detail: str) -> list[str]:
+    """Both texts, the subject left out where the detail repeats it."""
+    said, words = (f" {' '.join(_tokens(_spelled(text)))} " for text in (detail, subject))
+    return [detail] if words in said else [subject, detail]
 
 
 def _spelled(text: str) -> str:
+    text = _BEYOND_ASCII.sub(lambda match: _figures_apart(match.group()), text)
+    text = _LOWERED.sub(r"\g<0> ", _RAISED.sub(r"^\g<0>", text))
     text = unicodedata.normalize("NFKC", text.translate(_SPELLINGS)).translate(_SPELLINGS)
     return _RANGE.sub("-", _HYPHEN.sub(" ", _CONTRACTED_NOT.sub(" not", text)))
+
+
+@lru_cache(4096)
+def _figures_apart(character: str) -> str:
+    """A sign that holds a figure (`½`, `①`, `㎡`), so that it lengthens no figure beside it."""
+    kind, *parts = unicodedata.decomposition(character).split() or [""]
+    if kind == "<square>":
+        return "".join(chr(int(part, 16)) for part in parts)
+    apart = kind in {"<fraction>", "<circle>", "<compat>"} and any(chr(int(part, 16)).isdigit() for part in parts)
+    return f" {character} " if apart else character
+
+
+def _cased(text: str) -> Iterator[str]:
+    """The words with capitals of the literals in a text, as they are written."""
+    for match in _LITERAL.finditer(text):
+        compared = match["bare"] or match["before"] or match["after"]
+        for word in re.findall(r"\w+", match["bare"] or match["quoted"]):
+            if (word.isupper() or (compared and word != word.lower())) and word.lower() not in _KEYWORDS:
+                yield word
+
+
+def _codes(text: str) -> frozenset[str]:
+    """The single capitals of a text; one at a start that is the only one may be an article."""
+    found = {match.group(): match.start() for match in _CAPITAL.finditer(text)}
+    if len(found) == 1 and all(_starts(text[:place]) for place in found.values()):
+        return frozenset()
+    return frozenset(map(str.casefold, found))
+
+
+def _starts(before: str) -> bool:
+    before = before.rstrip(" \n\t'\"()[]*-")
+    return not before or before[-1] in ".;!?"
 
 
 def _tokens(text: str) -> list[str]:
@@ -261,15 +433,24 @@ def _compared(tokens: Sequence[str]) -> Iterator[tuple[str, str, str]]:
             yield left, sign, right
 
 
+def _sides_sorted(tokens: Sequence[str]) -> list[str]:
+    """The tokens, with the two sides of an equation in one order."""
+    result = list(tokens)
+    for n, (left, sign, right) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False)):
+        if sign in _COMMUTING:
+            result[n], result[n + 2] = sorted((left, right))
+    return result
+
+
+def _is_condition(tokens: Sequence[str]) -> bool:
+    return "null" in tokens or not _COMPARISONS.isdisjoint(tokens)
+
+
 def _named(text: str, tokens: Sequence[str]) -> Iterator[str]:
     """The words that have to be in both of two statements, as they are."""
     found = [match.group(2) for match in _QUOTED.finditer(text)]
-    found += [match.group() for pattern in (_IDENTIFIER, _CAPITALS) for match in pattern.finditer(text)]
+    found += [name for name in _DOTTED.findall(text) if _COMPOUND.search(name)]
+    found += _CAPITALS.findall(text)
     found += [match.group(1) for match in _FUNCTION.finditer(text)]
     yield from (token for each in found for token in _tokens(each) if _is_word(token))
     yield from (side for left, _, right in _compared(tokens) for side in (left, right) if side and _is_word(side))
-
-
-def _ordered(text: str, tokens: Sequence[str]) -> bool:
-    mixed = not _AND.isdisjoint(tokens) and not _OR.isdisjoint(tokens)
-    return mixed or _ARGUMENTS.search(text) is not None or not _ORDERING.isdisjoint(tokens)

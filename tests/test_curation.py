@@ -201,6 +201,16 @@ def test_an_edit_does_not_wait_for_the_backlog_of_its_workspace(clinic, opened):
     assert points(opened) == {made.card_id: 1, "mem-0007": 1}
 
 
+def test_solved_questions_whose_shape_an_edit_changes_stay_recallable(clinic, opened):
+    solved = {"subject": "", "detail": "", "family": Family.SOLVED_QUESTION}
+    other = clinic.save(CLINIC, Create(a_card(question="how many ablations?", sql="SELECT 1", **solved)))
+    clinic.save(CLINIC, a_creation(subject="backlog"), propagate=False)
+    made = clinic.save(CLINIC, Create(a_card(question="what?", sql="SELECT 1 WHERE kind = 'ablations'", **solved)))
+    result = Recall(opened).search(CLINIC, "how many biopsies?", families=[Family.SOLVED_QUESTION])
+    assert ({hit.card_id for hit in result.hits}, result.dropped) == ({other.card_id, made.card_id}, {})
+    assert [left.item_id for left in clinic.pending(CLINIC)] == ["mem-0001"]
+
+
 def test_a_projector_at_work_takes_the_edit_along(clinic, opened, monkeypatch):
     monkeypatch.setattr(module, "_PROJECTOR_WAIT", 0.0)
     with alone(opened, CLINIC, Family.CONCEPT.collection):

@@ -34,6 +34,11 @@ def test_of_several_that_are_the_same_each_is_paired_with_the_first_and_only_tha
     assert proposed(*details) == [("1", "2", "form"), ("1", "3", "form"), ("1", "4", "near")]
 
 
+def test_opposites_and_other_words_of_one_stem_are_not_proposed():
+    opposites = ("sistolica 140 e diastolica 90", "sistolica 90 e diastolica 140", "medico rifiuta paziente")
+    assert proposed(*opposites, "paziente rifiuta medico", "parto", "parte", "ferito", "ferita", "x²", "x2") == []
+
+
 def test_what_is_kept_apart_is_neither_shown_nor_counted():
     found = pairs(statements("febbre", "Febbre", "la febbre"), apart=frozenset({frozenset({"mem-0001", "mem-0002"})}))
     assert [(p.first, p.second) for p in found.pairs] == [("mem-0001", "mem-0003")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections import defaultdict
 
 import pytest
 
 from memory_pipeline.errors import InvalidSettings
-from memory_pipeline.statements import LONGEST, Reader, Weights, likeness
+from memory_pipeline.statements import LONGEST, LONGEST_WORD, Reader, Weights, likeness
 
 ITALIAN, ENGLISH = Reader("italian"), Reader("english")
 EVERY_TERM_COUNTS = Weights(defaultdict(lambda: 1.0), light=0.0)
@@ -49,6 +50,10 @@ def alike(one, other, reader=ITALIAN, weights=EVERY_TERM_COUNTS) -> float:
         ("l'anno | l'anno di ricovero", "l’anno | l´anno di ricovero"),
         ("non-fumatore | fumo = 'N'", "non fumatore | fumo = 'N'"),
         ("codice | codice (ICD-9) 250", "codice | codice ICD-9: 250"),
+        ("area | x² in ㎡", "area | x^2 in m²"),
+        ("gas | CO₂, 10³/µL", "gas | CO2, 10^3/μL"),
+        ("regime | regime = 'RO'", 'Regime | «regime» = "RO"'),
+        ("attivo | 'Paziente' attivo: TRUE", "attivo | paziente attivo: 'true'"),
     ],
 )
 def test_what_differs_in_form_alone(one, other):
@@ -86,6 +91,37 @@ def test_what_differs_in_form_alone(one, other):
         ("aritmia | fibrillazione o flutter", "aritmia | fibrillazione e flutter"),
         ("tipo | urgente è tipo = 'U'", "tipo | programmato è tipo = 'U'"),
         ("nome | pazienti.nome", "nome | nome"),
+        # The same figures, letters, identifiers or words, which belong to others.
+        ("sesso | 1: maschio, 2: femmina", "sesso | 2: maschio, 1: femmina"),
+        ("sesso | 1: maschio, 2: femmina", "sesso | maschio: 2, femmina: 1"),
+        ("esito | 0 (negativo) e 1 (positivo)", "esito | 1 (negativo) e 0 (positivo)"),
+        ("sesso | M per maschio e F per femmina", "sesso | F per maschio e M per femmina"),
+        ("pressione | sistolica 140 e diastolica 90", "pressione | sistolica 90 e diastolica 140"),
+        ("rischio: LDL 100; rischio alto: LDL 70", "rischio: LDL 70; rischio alto: LDL 100"),
+        ("tipo | U urgente, B breve", "tipo | B urgente, U breve"),
+        ("tipo | U indica urgente, B indica breve", "tipo | B indica urgente, U indica breve"),
+        ("classe | A alta. I interna.", "classe | I alta. A interna."),
+        ("A: 1, B: 2, C: 1", "A: 1, B: 2, C: 2"),
+        (
+            "data | data_ingresso per i ricoveri, data_accesso per il PS",
+            "data | data_accesso per i ricoveri, data_ingresso per il PS",
+        ),
+        ("terapia | 6 mesi di terapia in 12 pazienti", "terapia | 12 mesi di terapia in 6 pazienti"),
+        ("il paziente rifiuta il medico", "il medico rifiuta il paziente"),
+        ("il medico rappresenta il paziente", "il paziente rappresenta il medico"),
+        ("data di ingresso | giorni, ingresso, dimissione", "data di dimissione | giorni, ingresso, dimissione"),
+        ("rischio 100 | LDL 100, alto 70", "rischio 70 | LDL 100, alto 70"),
+        # Other words with the same stem.
+        *(("Operato", "Operatore"), ("Operato", "Operazione"), ("Operatore", "Operazione"), ("Parto", "Parte")),
+        *(("Testa", "Testo"), ("Ferito", "Ferita"), ("Feriti", "Ferite")),
+        # Raised figures, and others that are written as one sign.
+        *(("dose | 10³/µL", "dose | 103/µL"), ("area | x²", "area | x2"), ("quota | 1½", "quota | 11⁄2")),
+        *(("scala | log₂8", "scala | log28"), ("area | ㎡", "area | m2")),
+        # SQL compares text by its case.
+        ("regime | regime = 'RO'", "regime | regime = 'ro'"),
+        ("regime | regime in ('RO', 'DH')", "regime | regime in ('RO', 'dh')"),
+        ("regime | regime = 'Ordinario'", "regime | regime = 'ordinario'"),
+        ("regime | 'RO' è il ricovero", "regime | 'ro' è il ricovero"),
     ],
 )
 def test_what_turns_the_meaning_is_neither_form_nor_near_even_where_every_word_is_common(one, other):
@@ -118,10 +154,16 @@ def test_a_general_rule_and_a_more_specific_one_are_two(one, other):
         ),
         ("non fumatore | fumo = 'N'", "fumo | fumo = 'N' indica i non fumatori", ITALIAN),
         ("degenza | giorni dall'ingresso", "degenza | il giorno d'ingresso", ITALIAN),
+        ("operatori | gli operatori sanitari", "operatore | operatore sanitario", ITALIAN),
+        ("deceduto | paziente deceduto: stato = 'D'", "deceduto | pazienti deceduti: stato = 'D'", ITALIAN),
+        ("deceduti | paziente deceduto: stato = 'D'", "paziente deceduto | stato = 'D'", ITALIAN),
+        ("aritmia | fibrillazione o flutter", "aritmia | flutter o fibrillazione", ITALIAN),
+        ("chiuso | stato chiuso significa stato = 'chiuso'", "chiuso | chiuso significa stato = 'chiuso'", ITALIAN),
+        ("rays | X-ray and studies", "ray | an X-ray and the study", ENGLISH),
         ("urgent | kind = 'u' means urgent", "urgent | urgent refers to kind = 'u'", ENGLISH),
         ("open | ward = '*' or end is null", "open | end IS NULL or ward = '*'", ENGLISH),
         ("alone | doesn't have relatives", "alone | do not have relatives", ENGLISH),
-        ("ward | W7 contains the ward names", "ward | W7 stands for the names of wards", ENGLISH),
+        ("ward | W7 contains the ward names", "ward | W7 stands for the ward name", ENGLISH),
         ("equal | 'a' = kind", "equal | kind = 'a'", ENGLISH),
     ],
 )
@@ -152,6 +194,43 @@ def test_a_very_long_text_is_compared_but_for_form_alone():
     assert one.form == other.form
     assert not one.terms
     assert likeness(one, other, EVERY_TERM_COUNTS) == 0
+
+
+LONG_WORDS = {
+    "base64": base64.b64encode(bytes(range(256)) * 120).decode(),
+    "letters": "a" * 25_000,
+    "underscores": "_" * 20_000,
+    "digits": "1" * 20_000,
+}
+
+
+@pytest.mark.parametrize("word", LONG_WORDS.values(), ids=LONG_WORDS)
+def test_a_very_long_word_is_compared_but_for_form_alone(word):
+    one, other = both(f"dato | {word} fine", f"Dato | «{word}»  fine.")
+    assert one.form == other.form
+    assert not one.terms
+
+
+def test_a_very_long_word_is_not_looked_at_closely():
+    reader = Reader("italian")
+    reader.statement("dato", "a" * 1_000_000)
+    assert max(map(len, reader._known)) <= LONGEST_WORD
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.1" * 20_000,
+        "1.1." * 9_000 + "x",
+        "'" + " " * 20_000,
+        "' '" * 20_000,
+        "a." * 20_000,
+        "a(b " * 20_000,
+        "." * 40_000 + "a B",
+    ],
+)
+def test_no_pattern_begins_anew_at_every_character(text):
+    assert ITALIAN.statement("dato", text).form
 
 
 @pytest.mark.parametrize("text", ["", "?", "''", "()", " . ", "=", "a" * 10_000, "-\u0338", "ﬁ½²\U0001f600", "x = "])

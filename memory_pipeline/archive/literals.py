@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import CardContent, Family
-from memory_pipeline.lexical import lexicon
 from memory_pipeline.shapes import phrases, words
 from memory_pipeline.sql_literals import sql_literals
+from memory_pipeline.turning import turns
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
@@ -35,14 +35,14 @@ def of_cards(tx: Tx, card_ids: Iterable[str]) -> set[str]:
 def keep(tx: Tx, contents: Mapping[str, CardContent]) -> set[str]:
     """Keep the literals of solved questions, by card id; those that came to the workspace by it, or went.
 
-    A word that says nothing by itself is none, though some SQL may compare with it: "or" is a state, and in every
-    other question.
+    A word that says nothing by itself is none, though some SQL may compare with it ("or" is a state, and in every other
+    question), and neither is one that turns a meaning round ("media" is a level, and a mean).
     """
     rows = [
         {"card_id": card_id, "literal": literal}
         for card_id, content in contents.items()
         for literal in sorted(sql_literals(content.sql, content.dialect or "postgres"))
-        if lexicon(tx.language).query(literal)
+        if not turns(literal, tx.language)
     ]
     touched = of_cards(tx, contents) | {str(row["literal"]) for row in rows}
     if not touched:

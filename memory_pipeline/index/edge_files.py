@@ -446,9 +446,12 @@ def replace_file(path: Path, text: str, *, sync: bool = False) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Remove a directory and everything in it, if it is there."""
+    """Remove a directory and everything in it, if it is there, or whatever else is there in its place."""
     with engine_errors(directory), contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(directory)
+        if directory.is_dir() and not directory.is_symlink():
+            shutil.rmtree(directory)
+        else:
+            directory.unlink()
 
 
 def _sync_directory(directory: Path) -> None:

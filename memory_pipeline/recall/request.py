@@ -137,6 +137,8 @@ def _families(families: Iterable[str] | None) -> tuple[Family, ...]:
 
 
 def _scope(scope: Scope | None) -> Scope:
+    if scope is not None and not isinstance(scope, Scope):
+        raise InvalidInput("the scope is none: give a `Scope(database=…, schema=…, table=…, column=…)`")
     for field, value in asdict(scope).items() if scope else ():
         if value is not None:
             _text(f"scope's {field}", value)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_pipeline.cards import Collection
-from memory_pipeline.embedding.base import Embedder, Role, Vectors
+from memory_pipeline.embedding.base import READ_AT_MOST, Embedder, Role, Vectors
 from memory_pipeline.index.base import Search
 from memory_pipeline.lexical import SparseVector
 from memory_pipeline.points import lexical_name
@@ -20,6 +21,12 @@ VOTERS = 20
 SHARPNESS = 4.0
 """How much more the nearest question's vote weighs than that of the least near of those that were found: e^4 times."""
 
+_ROUNDED = 1e-9  # of a sum
+
+MANY = 4
+"""Sessions: in an archive where no card was confirmed so often yet, none counts as confirmed by all."""
+
+_ABBREVIATED = re.compile(r"([^()]+) \(([A-Z][A-Za-z0-9]*[A-Z0-9])\)")
 _SAME = 0.9999  # of a cosine, which is computed in single precision
 
 
@@ -74,12 +81,12 @@ class Asked:
 
 
 def vectors_of(question: str, shape: str, words: SparseVector, embedder: Embedder) -> Asked:
-    """The vectors of a question, embedded in one call with its shape.
+    """The vectors of a question, embedded in one call with its shape. Of a very long one the beginning is read.
 
     Raises:
         EmbedderUnavailable: the model cannot be loaded or did not answer.
     """
-    dense = embedder.embed(list(dict.fromkeys((question, shape))), Role.QUERY)
+    dense = embedder.embed(list(dict.fromkeys((question[:READ_AT_MOST], shape))), Role.QUERY)
     return Asked(dense[0], dense[-1], words)
 
 
@@ -138,51 +145,73 @@ def best_behind(questions: Values, cards_of: Mapping[str, Iterable[str]]) -> dic
 
 
 def votes(questions: Values, cards_of: Mapping[str, Iterable[str]]) -> dict[str, float]:
-    """Card → its share of the votes of the nearest questions, which each vote for all cards that came from them.
+    """Card → how much more of the votes of the nearest questions it has than it has of all, as a share of the best.
 
-    Votes weigh by likeness (a softmax), after the attention over neighbours in Vinyals et al., "Matching Networks for
-    One Shot Learning" (2016).
+    Each question votes for all cards that came from it. The votes weigh by likeness (a softmax), after the attention
+    over neighbours in Vinyals et al., "Matching Networks for One Shot Learning" (2016). A card that came from half of
+    all questions has half of the votes whatever is asked: what it would have anyway does not count.
 
     Args:
-        questions: question → how near it is, from 0 to 1.
+        questions: question → how near it is, from 0 to 1, of all that were found.
         cards_of: question → the cards that came from it.
     """
     nearest = sorted(questions, key=lambda question: (-questions[question], question))[:VOTERS]
-    weights = {question: math.exp(SHARPNESS * questions[question]) for question in nearest}
-    total = sum(weights.values())
-    shares: dict[str, float] = {}
+    cast = _shares({question: math.exp(SHARPNESS * questions[question]) for question in nearest}, cards_of)
+    anyway = _shares(dict.fromkeys(questions, 1.0), cards_of)
+    gained = {card: share - anyway[card] for card, share in cast.items() if share - anyway[card] > _ROUNDED}
+    most = max(gained.values(), default=1.0)
+    return {card: gain / most for card, gain in gained.items()}
+
+
+def _shares(weights: Mapping[str, float], cards_of: Mapping[str, Iterable[str]]) -> dict[str, float]:
+    """Card → its share of all weights, of questions that it came from."""
+    total = math.fsum(weights.values())
+    behind: dict[str, list[float]] = {}
     for question, weight in weights.items():
         for card in cards_of.get(question, ()):
-            shares[card] = shares.get(card, 0.0) + weight / total
-    return shares
+            behind.setdefault(card, []).append(weight)
+    return {card: math.fsum(of) / total for card, of in behind.items()}
 
 
-def coverage(asked: Sequence[int], subject: Sequence[int], detail: Sequence[int]) -> float:
+def terms(subject: str) -> list[str]:
+    """What a subject is asked for as: "Infarto miocardico (IMA)" also without its abbreviation, or as that alone."""
+    found = _ABBREVIATED.fullmatch(subject)
+    return [subject, *found.groups()] if found else [subject]
+
+
+def coverage(asked: Sequence[int], subjects: Iterable[Sequence[int]], detail: Sequence[int]) -> float:
     """How far a question uses the term that a card explains, from 0 to 1.
 
-    The better of two: the part of the subject's tokens that the question has, of which half counts only when they all
+    The best of these: the part of a subject's tokens that the question has, of which half counts only when they all
     follow each other there as they do in the subject; and the part of the detail's tokens that it has.
 
     Args:
         asked: the tokens of the question, in their order; so are the others.
-        subject: what the card is about.
+        subjects: what the card is about, in one or several words for it.
         detail: what it says.
     """
     words = set(asked)
-    of_subject = (_part(words, subject) + _contained(subject, asked)) / 2
+    of_subject = max((_part(words, subject) + _contained(subject, asked)) / 2 for subject in subjects)
     return max(of_subject, _part(words, detail))
 
 
-def confirmations(sessions: Mapping[str, int]) -> dict[str, float]:
-    """Card → how often it was confirmed, as the logarithm's share of the most often confirmed one's.
+def confirmations(sessions: Mapping[str, int], evidence: Iterable[Values]) -> dict[str, float]:
+    """Card → how often it was confirmed, as far as anything else speaks for it.
 
-    One confirmation counts as none: it is what a card owes its existence to, as one made by hand does to its maker.
+    That is the logarithm's share of the most often confirmed one's (of MANY sessions at least), times the most that
+    another signal says: of two cards that fit, the one that more sessions confirmed is the likelier, but none fits for
+    being popular. One confirmation counts as none: it is what a card owes its existence to, as one made by hand does to
+    its maker.
 
     Args:
         sessions: card → how many distinct sessions confirmed it.
+        evidence: what the other signals say.
     """
     logarithms = {card: math.log(count) for card, count in sessions.items() if count > 1}
-    return {card: value / max(logarithms.values()) for card, value in logarithms.items()}
+    most = max(*logarithms.values(), math.log(MANY), 0.0)
+    others = list(evidence)
+    strongest = {card: max((values.get(card, 0.0) for values in others), default=0.0) for card in logarithms}
+    return {card: value / most * strongest[card] for card, value in logarithms.items()}
 
 
 def _part(of: set[int], tokens: Sequence[int]) -> float:

@@ -58,7 +58,7 @@ def test_many_pairs_are_counted_and_some_are_listed(pipeline: Pipeline):
 
 
 def test_it_needs_no_index(pipeline: Pipeline):
-    holding(pipeline, CLINIC, "stato = 'A'", "stato = «A»")
+    holding(pipeline, CLINIC, "stato = 'A'", "stato='A'")
     checked(pipeline)
     shutil.rmtree(pipeline.runtime.settings.home / "index", ignore_errors=True)
     (pipeline.runtime.settings.home / "index").write_text("no directory")

@@ -95,6 +95,16 @@ def index(root):
     made.close()
 
 
+def test_a_file_in_the_place_of_a_shard_is_dropped_and_the_shard_made_again(index, root):
+    shard = root / TARGET.workspace / TARGET.physical_name
+    shutil.rmtree(shard)
+    shard.write_text("no shard")
+    index.drop(TARGET)
+    index.drop(TARGET)
+    index.ensure(TARGET)
+    assert list(index.scan(TARGET)) == []
+
+
 def fails(use):
     """Whether it is refused in the library's own words; any other exception is the test's."""
     try:

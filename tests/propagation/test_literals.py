@@ -45,19 +45,19 @@ def asked(world) -> str:
     """A question that names what could be a literal, beside another one."""
     workspaces.make(world.runtime.database, W, language="italian", principal="anna")
     card_id, _ = create(world, a_solved("quanti a roma?"), a_solved("quanti in tutto?"))
-    assert shaped(world, "quanti a roma") == {point_id(W, card_id)}
+    assert shaped(world, "Quanti a roma") == {point_id(W, card_id)}
     return card_id
 
 
 def test_a_literal_that_comes_and_goes_gives_the_questions_that_name_it_another_shape(world, asked):
     (new,) = create(world, a_solved("dove?", ROMA))
     written = world.index.upserted
-    assert shaped(world, "quanti a #") == {point_id(W, asked)}
-    assert shaped(world, "quanti a roma") == set()
+    assert shaped(world, "Quanti a #") == {point_id(W, asked)}
+    assert shaped(world, "Quanti a roma") == set()
     assert world.index.upserted == written + 2  # the new one and the one that names its literal
     delete(world, new)
-    assert shaped(world, "quanti a roma") == {point_id(W, asked)}
-    assert shaped(world, "quanti a #") == set()
+    assert shaped(world, "Quanti a roma") == {point_id(W, asked)}
+    assert shaped(world, "Quanti a #") == set()
 
 
 def test_what_is_masked_is_what_the_archive_says_that_a_question_names(world, asked):

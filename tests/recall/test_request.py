@@ -68,6 +68,11 @@ def test_a_scope_that_is_no_name_is_refused(scope):
         asked(scope=scope)
 
 
+def test_a_scope_is_no_mapping():
+    with pytest.raises(InvalidInput, match="scope"):
+        asked(scope={"table": "x"})
+
+
 def test_only_collections_that_can_lead_to_the_families_are_searched():
     assert asked().collections == tuple(Collection)
     assert asked(families=["solved_question"]).collections == (Collection.SOLVED_QUESTIONS,)
