@@ -112,7 +112,8 @@ class Experiment:
         finder = finder_of(asked.runtime, request)
         found = finder.find(DEPTH)
         with asked.runtime.database.transaction(asked.workspace, snapshot=True) as tx:
-            return judged(tx, request, found, lexicon(finder.language)).cards
+            ranked = judged(tx, request, found, lexicon(finder.language)).cards
+        return sorted(ranked, key=lambda card: card.card_id)  # as equals are ordered, whatever all signals together say
 
     def _value(self, card: Ranked, name: str) -> float:
         return card.signals.get(name, 0.0) / self.weights[name]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memory_pipeline.recall.result import FollowedLink
     from memory_pipeline.settings import Settings
 
-DEPTH = 50
+DEPTH = 40
 """How many points are asked for each signal at least. With more, BIRD's relevant cards come no higher."""
 
 
