@@ -121,7 +121,7 @@ class Recall:
         # Each round takes its snapshot after the index was asked: a card that was deleted meanwhile is not shown, and
         # no transaction is open while a model loads or the index searches.
         finder = finder_of(self._runtime, request)
-        depth, points = max(DEPTH, 2 * request.limit), -1
+        depth, points = max(DEPTH, request.limit * 8 // 5), -1
         while True:
             found = finder.find(depth)
             last = found.exhausted or found.points == points  # whatever it returns, it has nothing new to say
