@@ -16,9 +16,9 @@ Weights = Mapping[str, float]
 # Chosen by `python -m benchmarks.recall`, and rounded. It learns weights on some workspaces and reports on the others,
 # what each signal achieves alone, and what the others achieve without it.
 #
-# Those of solved questions add up to less, since some solved question is always the nearest. Of BIRD's relevant
-# concepts 0.84 are among the first five cards of all families so, and 0.86 of concepts alone; if both added up to 1, it
-# would be half of that. A question that differs in nothing but its values is among the first all the same.
+# Those of solved questions add up to less, since some solved question is always the nearest. Hardly fewer of BIRD's
+# relevant concepts are among the first five cards of all families so than among those of concepts alone; if both added
+# up to 1, it would be half of them. A question that differs in nothing but its values is among the first all the same.
 WEIGHTS: Mapping[Collection, Weights] = {
     Collection.MEMORY_CARDS: {
         "lexical": 0.14,
