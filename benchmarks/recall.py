@@ -8,7 +8,8 @@ questions: one question for each SQL of Advising is stored, and paraphrases of i
 `by reciprocal rank` is what other memories do at best. `chosen elsewhere` are weights that were learned on some
 workspaces (on some stored questions), and are reported on the others: of concepts the mean over all 20 ways to choose
 three workspaces of six, of solved questions over both halves. `as they are` are those of the library, asked through
-`Recall.search`. Milliseconds are of this machine, with embedding.
+`Recall.search`. Milliseconds are of this machine: of a search as a whole with embedding, of a signal those of its own
+search; those that are computed from the answers of others (coverage, confirmations, same_shape) have none.
 """
 
 from __future__ import annotations

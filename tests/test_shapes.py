@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 import unicodedata
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from memory_pipeline.shapes import could_be_named, folded, phrases, shape, words
 
 HUGE = 10**6
+READ_AT_MOST = 4_000  # characters
 
 
 def plain(text: str) -> str:
@@ -180,9 +180,8 @@ def test_any_text_has_a_shape_whichever_way_its_accents_are_written(question, la
 
 
 @pytest.mark.parametrize("part", ["Quanti ha Rossi. ", "'", "«", "1", "a-1", "--", "1 a_", "A. "])
-def test_a_text_of_a_million_characters_takes_no_time(part):
+def test_of_a_text_of_a_million_characters_the_beginning_is_read(part):
     question = part * (HUGE // len(part))
-    started = time.perf_counter()
-    shape(question, phrases(question), "italian")
-    assert words(question[:HUGE]) is not None
-    assert time.perf_counter() - started < 1
+    read = question[:READ_AT_MOST]
+    assert (phrases(question), words(question)) == (phrases(read), words(read))
+    assert shape(question, phrases(question), "italian") == shape(read, phrases(read), "italian")

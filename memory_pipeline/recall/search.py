@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from memory_pipeline.settings import Settings
 
 DEPTH = 40
-"""How many points are asked for each signal at least. With more, BIRD's relevant cards come no higher."""
+"""How many points are asked for each signal at least. With 50, BIRD's relevant cards have 0.77 as MRR, not 0.76,
+and a search among 10,000 cards takes a fifth longer. Up to a limit of 25 it is enough, so that the first hits do not
+depend on how many are asked for; beyond that it grows with the limit."""
 
 
 class Recall:
