@@ -282,7 +282,7 @@ class TestQuarantine:
         assert seqs(reading_of(tmp_path, a_line(seq=1, phase=99) + a_line(seq=1))) == [1]
 
     def test_of_millions_of_lines_is_listed_up_to_a_limit_and_summed_up_beyond(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(ledger, "LINE_FAULTS_LIMIT", 2)
+        monkeypatch.setattr("memory_pipeline.ledger.lines.LINE_FAULTS_LIMIT", 2)
         reading = reading_of(tmp_path, b"x\n" * 5 + a_line())
         assert seqs(reading) == [1]
         assert kinds(reading) == [(1, FaultKind.NOT_JSON), (2, FaultKind.NOT_JSON), (2, FaultKind.FURTHER_FAULTS)]
@@ -449,7 +449,7 @@ class TestFiles:
         assert kinds(reading) == [(0, FaultKind.LEDGER_MISSING)]
 
     def test_a_huge_ledger_is_not_read(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(ledger, "LEDGER_LIMIT", 100)
+        monkeypatch.setattr("memory_pipeline.ledger.reading.LEDGER_LIMIT", 100)
         reading = read(a_session(tmp_path, sql=None))
         assert not reading.ledger_read
         assert kinds(reading) == [(0, FaultKind.TOO_LARGE)]
@@ -489,7 +489,7 @@ class TestFiles:
             raise OSError(5, "Input/output error")
 
         directory = a_session(tmp_path)
-        monkeypatch.setattr(ledger.os, "open", fail)
+        monkeypatch.setattr(os, "open", fail)
         reading = read(directory)
         assert [kind for _, kind in kinds(reading)] == [FaultKind.UNREADABLE] * 3
         assert "input/output error" in reading.faults[0].reason
@@ -600,7 +600,7 @@ class TestSignature:
             return really_open(path, flags)
 
         with monkeypatch.context() as patched:
-            patched.setattr(ledger.os, "open", append_first)
+            patched.setattr(os, "open", append_first)
             reading = read(directory)
         assert seqs(reading) == [1, 2]
         assert reading.signature is not None

@@ -1,0 +1,56 @@
+"""Reads session directories: a manifest, a ledger and an SQL file become one reading, with every fault counted.
+
+Content never raises: a line that cannot be used is quarantined with its number and the reason, and stops nothing else.
+A file that cannot be read is a fault too, and is told apart from an empty one, because it withdraws nothing.
+"""
+
+from __future__ import annotations
+
+from memory_pipeline.ledger.fields import excerpt
+from memory_pipeline.ledger.files import list_root, list_sessions, session_id, signature
+from memory_pipeline.ledger.reading import read_session
+from memory_pipeline.ledger.records import (
+    LEDGER_FILE,
+    LEDGER_LIMIT,
+    LINE_FAULTS_LIMIT,
+    LINE_LIMIT,
+    MANIFEST_FILE,
+    MANIFEST_LIMIT,
+    PHASES,
+    SQL_FILE,
+    SQL_LIMIT,
+    Decision,
+    DecisionType,
+    Fault,
+    FaultKind,
+    Manifest,
+    RootListing,
+    SessionReading,
+    Status,
+)
+
+__all__ = [
+    "LEDGER_FILE",
+    "LEDGER_LIMIT",
+    "LINE_FAULTS_LIMIT",
+    "LINE_LIMIT",
+    "MANIFEST_FILE",
+    "MANIFEST_LIMIT",
+    "PHASES",
+    "SQL_FILE",
+    "SQL_LIMIT",
+    "Decision",
+    "DecisionType",
+    "Fault",
+    "FaultKind",
+    "Manifest",
+    "RootListing",
+    "SessionReading",
+    "Status",
+    "excerpt",
+    "list_root",
+    "list_sessions",
+    "read_session",
+    "session_id",
+    "signature",
+]
