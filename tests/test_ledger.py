@@ -90,6 +90,19 @@ def seqs(reading: SessionReading) -> list[int]:
     return [decision.seq for decision in reading.decisions]
 
 
+def appended_before_it_is_opened(patched: pytest.MonkeyPatch, data: bytes) -> None:
+    """Has somebody append to the ledger after a reader has looked at its signature, and before it reads."""
+    really_open = os.open
+
+    def append_first(path: str, flags: int) -> int:
+        if path.endswith(LEDGER_FILE):
+            with Path(path).open("ab") as file:
+                file.write(data)
+        return really_open(path, flags)
+
+    patched.setattr(os, "open", append_first)
+
+
 class TestAWholeSession:
     def test_is_read_as_it_was_written(self, tmp_path):
         decisions = (clarified(1, concepts=("patient",), tables=("patients", "visits"), rationale="asked"), approved(2))
@@ -307,10 +320,38 @@ class TestALastLineWithoutItsNewline:
         assert seqs(reading) == [1, 2]
         assert not reading.waiting
 
-    def test_is_quarantined_in_a_finalized_session_if_it_does_not(self, tmp_path):
-        reading = reading_of(tmp_path, a_line() + a_line(seq=2)[:20])
+    def test_is_quarantined_in_a_finalized_session_at_rest_if_it_does_not(self, tmp_path):
+        reading = read(aged(a_session(tmp_path, ledger=a_line() + a_line(seq=2)[:20], sql=None)))
         assert seqs(reading) == [1]
         assert kinds(reading) == [(2, FaultKind.NOT_JSON)]
+        assert not reading.waiting
+        assert reading.signature is not None
+
+    @pytest.mark.parametrize("fresh", [MANIFEST_FILE, LEDGER_FILE])
+    def test_is_waiting_in_a_finalized_session_that_is_not_at_rest_if_it_does_not(self, tmp_path, fresh):
+        directory = aged(a_session(tmp_path, ledger=a_line() + a_line(seq=2)[:20], sql=None))
+        os.utime(directory / fresh)
+        reading = read(directory)
+        assert seqs(reading) == [1]
+        assert reading.waiting
+        assert reading.faults == ()
+        assert reading.signature is None
+
+    def test_is_waiting_in_a_finalized_session_when_its_write_began_after_the_signature_was_taken(
+        self, tmp_path, monkeypatch
+    ):
+        directory = aged(a_session(tmp_path, ledger=a_line(), sql=None))
+        with monkeypatch.context() as patched:
+            appended_before_it_is_opened(patched, a_line(seq=2)[:20])
+            reading = read(directory)
+        assert reading.waiting
+        assert reading.faults == ()
+        assert reading.signature is None
+
+    def test_excuses_no_line_before_it(self, tmp_path):
+        reading = reading_of(tmp_path, a_line() + a_line(seq=2)[:20] + b"\n" + a_line(seq=3)[:20])
+        assert kinds(reading) == [(2, FaultKind.NOT_JSON)]
+        assert reading.waiting
 
     def test_is_waiting_where_the_manifest_does_not_say(self, tmp_path):
         assert reading_of(tmp_path, a_line() + a_line(seq=2).strip(), status="paused").waiting
@@ -324,6 +365,13 @@ class TestALastLineWithoutItsNewline:
         reading = reading_of(tmp_path_factory.getbasetemp(), whole[:end], status="open")
         assert reading.faults == ()
         assert seqs(reading) == list(range(1, whole[:end].count(b"\n") + 1))
+
+    @given(end=st.integers(0, 400))
+    def test_makes_no_fault_wherever_a_finalized_ledger_is_cut_that_is_being_written(self, tmp_path_factory, end):
+        whole = a_ledger(clarified(1, "età"), clarified(2), clarified(3))[:400]
+        reading = reading_of(tmp_path_factory.getbasetemp(), whole[:end])
+        assert reading.faults == ()
+        assert len(reading.decisions) + reading.waiting == len(whole[:end].splitlines())
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.just(a_line()), st.just(a_line(seq=2))), max_size=6))
@@ -591,16 +639,8 @@ class TestSignature:
     def test_is_taken_before_the_files_are_read(self, tmp_path, monkeypatch):
         """A line appended while the session is read has it read again."""
         directory = aged(a_session(tmp_path, clarified(1), sql=None))
-        really_open = os.open
-
-        def append_first(path: str, flags: int) -> int:
-            if path.endswith(LEDGER_FILE):
-                with Path(path).open("ab") as file:
-                    file.write(a_ledger(a_decision(2)))
-            return really_open(path, flags)
-
         with monkeypatch.context() as patched:
-            patched.setattr(os, "open", append_first)
+            appended_before_it_is_opened(patched, a_ledger(a_decision(2)))
             reading = read(directory)
         assert seqs(reading) == [1, 2]
         assert reading.signature is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from memory_pipeline.ledger.fields import QuarantineError, excerpt, integer_field, text_field, texts_field, utc_moment
@@ -36,12 +36,15 @@ class Ledger:
         """The seq that the next line has to rise above."""
         return self.decisions[-1].seq if self.decisions else 0
 
-    def add(self, number: int, line: bytes) -> None:
-        """Take a line in as the next decision, or quarantine it."""
+    def add(self, number: int, line: bytes, *, growing: bool = False) -> None:
+        """Take a line in as the next decision. One that cannot be used waits while it is growing, or is quarantined."""
         try:
             self.decisions.append(parse_decision(line, number, self.last_seq))
         except QuarantineError as problem:
-            self._quarantine(Fault(number, problem.kind, problem.reason))
+            if growing:
+                self.waiting = True
+            else:
+                self._quarantine(Fault(number, problem.kind, problem.reason))
 
     def _quarantine(self, fault: Fault) -> None:
         # A file of something else altogether would make millions.
@@ -58,12 +61,24 @@ class Ledger:
         return (*self.faults, Fault(self.faults[-1].line, FaultKind.FURTHER_FAULTS, reason))
 
 
-def parse_ledger(data: bytes, *, finalized: bool) -> Ledger:
-    """The ledger in a file's bytes. A last line without its newline counts when it is `finalized`, and waits if not."""
+def parse_ledger(data: bytes, *, finalized: bool, at_rest: Callable[[], bool] = lambda: True) -> Ledger:
+    """The ledger in a file's bytes.
+
+    A last line without its newline may be the first part of a write that is under way. As long as the session is open
+    it waits. In a finalized one it counts if it can be used; if not, it waits until the files are at rest, and is a
+    fault from then on.
+
+    Args:
+        data: the file's bytes.
+        finalized: whether the session is.
+        at_rest: whether nobody is writing; asked of such a last line in a finalized session alone.
+    """
     ledger = Ledger()
     for number, line in _lines(data.removeprefix(BOM)):
-        if finalized or line.endswith(b"\n"):
+        if line.endswith(b"\n"):
             ledger.add(number, line)
+        elif finalized:
+            ledger.add(number, line, growing=not at_rest())
         else:
             ledger.waiting = True
     return ledger

@@ -43,9 +43,13 @@ def read_session(directory: Path, workspace: str) -> SessionReading:
     finalized = manifest is not None and manifest.status is Status.FINALIZED
     if manifest is not None:
         _kept(faults, partial(check_language, manifest))
-    found = _kept(faults, partial(_read_ledger, directory, finalized=finalized))
+    at_rest = partial(_is_at_rest, directory, before)
+    found = _kept(faults, partial(_read_ledger, directory, finalized=finalized, at_rest=at_rest))
     ledger = found or Ledger()
     sql = _kept(faults, partial(_read_sql, directory, wanted=finalized and _approved(ledger.decisions)))
+    # What could not be read may become readable without any of its files changing; what waits in a finalized session
+    # becomes a fault when they change no more.
+    again = (finalized and ledger.waiting) or any(fault.kind is FaultKind.UNREADABLE for fault in faults)
     return SessionReading(
         session_id=session_id(directory),
         manifest=manifest,
@@ -53,8 +57,7 @@ def read_session(directory: Path, workspace: str) -> SessionReading:
         sql=sql,
         faults=(*faults, *ledger.all_faults()),
         waiting=ledger.waiting,
-        # What could not be read may become readable without any of its files changing.
-        signature=None if any(fault.kind is FaultKind.UNREADABLE for fault in faults) else before,
+        signature=None if again else before,
         ledger_read=found is not None,
     )
 
@@ -81,10 +84,15 @@ def _kept(faults: list[Fault], read: Callable[[], T]) -> T | None:
         return None
 
 
-def _read_ledger(directory: Path, *, finalized: bool) -> Ledger | None:
+def _is_at_rest(directory: Path, before: str | None) -> bool:
+    # Looked at again after reading: a write may have begun since the signature was taken.
+    return before is not None and signature(directory) == before
+
+
+def _read_ledger(directory: Path, *, finalized: bool, at_rest: Callable[[], bool]) -> Ledger | None:
     data = read_bytes(directory, LEDGER_FILE, LEDGER_LIMIT)
     if data is not None:
-        return parse_ledger(data, finalized=finalized)
+        return parse_ledger(data, finalized=finalized, at_rest=at_rest)
     if finalized:
         raise QuarantineError(FaultKind.LEDGER_MISSING, f"the session is finalized, but there is no {LEDGER_FILE}")
     return None

@@ -144,7 +144,7 @@ class SessionReading:
         decisions: the usable lines, by rising seq.
         sql: the approved SQL as written; None when absent, unreadable or blank.
         faults: everything that could not be used: the session as a whole first, then by line.
-        waiting: whether a last line without its newline was left for later, because the session is open.
+        waiting: whether a last line without its newline was left for later, because it may still be being written.
         signature: of the files just before they were read; None when they must be read again in any case.
         ledger_read: whether there was a ledger to read. False says nothing about what was decided.
     """

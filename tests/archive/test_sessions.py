@@ -194,6 +194,16 @@ class TestLines:
         archive.given(ledger=a_ledger(clarified(1), promoted(2, 1))[:-1], sql=None)
         assert archive.card_ids() == ["mem-0001"]
 
+    def test_a_torn_last_line_of_a_finalized_session_is_a_fault_once_its_files_have_come_to_rest(self, archive):
+        directory = a_session(archive.root, ledger=a_ledger(clarified(1), promoted(2, 1))[:-20], sql=None)
+        archive.ingest()
+        assert archive.column("SELECT waiting FROM session_reading") == [True]
+        assert (seqs(archive), archive.faults()) == ([1], [])
+        aged(directory)
+        archive.ingest()
+        assert archive.column("SELECT waiting FROM session_reading") == [False]
+        assert (seqs(archive), archive.faults()) == ([1], [("session-1", "not_json")])
+
     def test_a_fault_is_replaced_and_not_piled_up(self, archive):
         archive.given(ledger=b"{\n", sql=None)
         archive.given(ledger=b"{\n[]\n", sql=None)
