@@ -35,12 +35,19 @@ _DIFFERING_SHOWN = 10  # points of a workspace
 _LINES_SHOWN = 12  # of a card's text
 _NUMBERS_SHOWN = 20  # of lines
 _LINE_EVERY = 2.0  # seconds
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What a terminal would obey rather than show: control characters, separators of lines, what turns the direction of
+# writing around, halves of pairs; and the characters of plane 14, which hide a text in another.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e0fff]")
+
+
+def printable(text: str) -> str:
+    """The text with a `�` for each character that a terminal would obey, or hide, rather than show."""
+    return _CONTROL.sub("�", text)
 
 
 def escape(text: str) -> str:
-    """The text as it can be printed: no markup, and no control characters, which a terminal would obey."""
-    return escape_markup(_CONTROL.sub("�", text))
+    """The text as it can be printed with markup around it: nothing in it is markup, or obeyed by a terminal."""
+    return escape_markup(printable(text))
 
 
 @contextmanager
