@@ -181,3 +181,30 @@ class CatalogUnavailable(MemoryPipelineError):
     """A database that cards depend on cannot be reached or looked at."""
 
     exit_code = 17
+
+
+class SessionNotFound(MemoryPipelineError):
+    """No session of that id in this workspace, or one that cannot be used as it stands."""
+
+    exit_code = 18
+
+
+class InvalidReview(MemoryPipelineError):
+    """A review is refused, and nothing was recorded; `faults` says why, by the seq, phase or card that was named."""
+
+    exit_code = 19
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        self.faults = dict(faults)
+        said = "; ".join(f"{named}: {fault}" for named, fault in self.faults.items())
+        super().__init__(f"{said} (nothing was recorded)")
+
+    def as_json(self) -> dict[str, Any]:
+        """The error with its `faults`, by the seq or card that was named."""
+        return {**super().as_json(), "faults": self.faults}
+
+
+class LedgerUnavailable(MemoryPipelineError):
+    """A ledger cannot be read or appended to, and is as it was before."""
+
+    exit_code = 20

@@ -1,4 +1,4 @@
-"""Reads session directories: a manifest, a ledger and an SQL file become one reading, with every fault counted.
+"""Session directories: a manifest, a ledger and an SQL file become one reading, and decisions are appended.
 
 Content never raises: a line that cannot be used is quarantined with its number and the reason, and stops nothing else.
 A file that cannot be read is a fault too, and is told apart from an empty one, because it withdraws nothing.
@@ -6,8 +6,10 @@ A file that cannot be read is a fault too, and is told apart from an empty one, 
 
 from __future__ import annotations
 
+from memory_pipeline.ledger.appending import LOCK_FILE, Entry, LedgerWriter, open_for_appending
 from memory_pipeline.ledger.fields import excerpt
 from memory_pipeline.ledger.files import list_root, list_sessions, session_id, signature
+from memory_pipeline.ledger.finalizing import finalize
 from memory_pipeline.ledger.reading import read_session
 from memory_pipeline.ledger.records import (
     LEDGER_FILE,
@@ -34,6 +36,7 @@ __all__ = [
     "LEDGER_LIMIT",
     "LINE_FAULTS_LIMIT",
     "LINE_LIMIT",
+    "LOCK_FILE",
     "MANIFEST_FILE",
     "MANIFEST_LIMIT",
     "PHASES",
@@ -41,15 +44,19 @@ __all__ = [
     "SQL_LIMIT",
     "Decision",
     "DecisionType",
+    "Entry",
     "Fault",
     "FaultKind",
+    "LedgerWriter",
     "Manifest",
     "RootListing",
     "SessionReading",
     "Status",
     "excerpt",
+    "finalize",
     "list_root",
     "list_sessions",
+    "open_for_appending",
     "read_session",
     "session_id",
     "signature",

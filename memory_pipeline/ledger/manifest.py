@@ -26,12 +26,21 @@ def read_manifest(directory: Path, workspace: str) -> Manifest:
     data = read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT)
     if data is None:
         raise QuarantineError(FaultKind.MANIFEST_MISSING, f"there is no {MANIFEST_FILE}")
-    try:
-        manifest = _manifest(_mapping(data))
-    except QuarantineError as problem:
-        raise QuarantineError(FaultKind.MANIFEST_INVALID, f"{MANIFEST_FILE}: {problem.reason}") from problem
+    manifest = parse_manifest(data)
     _check_owner(manifest, directory.name, workspace)
     return manifest
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """The manifest in a file's bytes.
+
+    Raises:
+        QuarantineError: it cannot be used.
+    """
+    try:
+        return _manifest(_mapping(data))
+    except QuarantineError as problem:
+        raise QuarantineError(FaultKind.MANIFEST_INVALID, f"{MANIFEST_FILE}: {problem.reason}") from problem
 
 
 def _mapping(data: bytes) -> dict[object, object]:

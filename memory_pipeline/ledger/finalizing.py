@@ -1,0 +1,103 @@
+"""Finalizes a session: changes three values of its manifest, and leaves every other byte as it was written."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from memory_pipeline.errors import LedgerUnavailable, SessionNotFound
+from memory_pipeline.ledger.fields import QuarantineError
+from memory_pipeline.ledger.files import read_bytes
+from memory_pipeline.ledger.manifest import parse_manifest, read_manifest
+from memory_pipeline.ledger.records import MANIFEST_FILE, MANIFEST_LIMIT, Manifest, Status
+
+_BY_HAND = f"set `status: finalized` in {MANIFEST_FILE} by hand"
+
+
+def finalize(directory: Path, workspace: str, *, by: str) -> bool:
+    """Set a session's status to finalized, in one step that readers see whole; whether it was not before.
+
+    Args:
+        directory: the session's.
+        workspace: whose.
+        by: who does it, for `updated_by`.
+
+    Raises:
+        SessionNotFound: there is no manifest that can be used.
+        LedgerUnavailable: the manifest cannot be written, or not without changing more of it; it is as it was.
+    """
+    data, before = _read(directory, workspace)
+    if before.status is Status.FINALIZED:
+        return False
+    now = datetime.now(UTC).replace(microsecond=0)
+    after = _with_values(data, {"status": "finalized", "updated_at": f'"{now.isoformat()}"', "updated_by": _quoted(by)})
+    wanted = replace(before, status=Status.FINALIZED, updated_at=now, updated_by=by)
+    if after is None or _parsed(after) != wanted:
+        raise LedgerUnavailable(f"{directory / MANIFEST_FILE} is written in an unusual way: {_BY_HAND}")
+    _replace(directory, after)
+    return True
+
+
+def _read(directory: Path, workspace: str) -> tuple[bytes, Manifest]:
+    try:
+        manifest = read_manifest(directory, workspace)
+        return read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT) or b"", manifest
+    except QuarantineError as problem:
+        raise SessionNotFound(f"session {directory.name!r} cannot be used as it stands: {problem.reason}") from None
+
+
+def _parsed(data: bytes) -> Manifest | None:
+    try:
+        return parse_manifest(data)
+    except QuarantineError:
+        return None
+
+
+def _with_values(data: bytes, values: dict[str, str]) -> bytes | None:
+    """The YAML with other values of some keys, and everything around them as it was; None if that cannot be told."""
+    text = data.decode()
+    try:
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError:  # the loader that is written in C reads more
+        return None
+    places = [
+        (key.value, value.start_mark.index, value.end_mark.index)
+        for key, value in (node.value if isinstance(node, yaml.MappingNode) else ())
+        if key.value in values and isinstance(value, yaml.ScalarNode)
+    ]
+    if len(places) < len(values):
+        return None
+    for key, start, end in sorted(places, key=lambda place: place[1], reverse=True):
+        ended = "\n" if text[start:end].endswith("\n") else ""  # a block of lines ends with its last line's
+        text = f"{text[:start]}{values[key]}{ended}{text[end:]}"
+    return text.encode()
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # a YAML text in double quotes, whatever is in it
+
+
+def _replace(directory: Path, data: bytes) -> None:
+    place = (directory / MANIFEST_FILE).resolve()
+    written = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        mode = place.stat().st_mode
+        with written.open("wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        written.replace(place)
+    except OSError as error:
+        with suppress(OSError):
+            written.unlink()
+        why = (error.strerror or type(error).__name__).lower()
+        raise LedgerUnavailable(
+            f"{place} cannot be written ({why}): the session is not finalized; mend that"
+        ) from error
