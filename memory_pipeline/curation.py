@@ -6,7 +6,6 @@ Only the removal of a workspace has to reach the index.
 
 from __future__ import annotations
 
-from collections.abc import Collection as Items
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -16,8 +15,9 @@ from memory_pipeline import ledger
 from memory_pipeline.archive import duplicates, editing, grants, identities, listing, projections, workspaces
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
+from memory_pipeline.completion import complete
 from memory_pipeline.edits import Change, Create, Delete, Edit
-from memory_pipeline.errors import MemoryPipelineError, SessionsUnavailable, WorkspaceInUse
+from memory_pipeline.errors import SessionsUnavailable, WorkspaceInUse
 from memory_pipeline.propagation import ProjectionReport, project
 from memory_pipeline.propagation.removal import points_removed
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.listing import CardDetail, ListRequest, Page
     from memory_pipeline.archive.workspaces import Holdings
     from memory_pipeline.runtime import Runtime
-
-_PROJECTOR_WAIT = 2.0  # seconds; whoever projects the whole workspace takes the edit along
-_NOT_ASKED = "it was saved without propagating it: the next projection does"
-_BUSY = "another process is projecting this workspace, and takes it along"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +83,8 @@ class Curation:
             ArchiveUnavailable: nothing was saved, unless the loss came while committing.
         """
         saved, items, along = self._applied(workspace, edit)
-        trouble = self._propagated(workspace, items | along) if propagate else _NOT_ASKED
-        try:
-            left = self._not_recallable(workspace, items)
-        except MemoryPipelineError as error:  # it is saved all the same
-            return Outcome(**asdict(saved), saved=True, recallable=False, reason=str(error))
-        reasons = [trouble, *(item.reason for item in left)]
-        reason = next((each for each in reasons if each), _BUSY) if left else None
-        return Outcome(**asdict(saved), saved=True, recallable=not left, reason=reason)
+        done = complete(self._runtime, workspace, items, along=along, propagate=propagate)
+        return Outcome(**asdict(saved), saved=True, **asdict(done))
 
     def list(self, workspace: str, request: ListRequest) -> Page:
         """One page of the cards that a request asks for, and how many there are in all.
@@ -215,22 +205,6 @@ class Curation:
             saved = editing.apply(tx, edit, principal=self.principal)
             along = projections.made_pending(tx) - before
         return saved, {*touched, saved.card_id}, along
-
-    def _propagated(self, workspace: str, items: Items[str]) -> str | None:
-        """Bring the items' points up to date; why that was not possible, or None."""
-        try:
-            with self._runtime.database.transaction(workspace) as tx:
-                left = incomplete(tx, identities.current(tx, self._runtime.identity.hash), items)
-            collections = sorted({point.collection for point in left})
-            report = project(self._runtime, workspace, collections, retry_now=True, items=items, wait=_PROJECTOR_WAIT)
-        except MemoryPipelineError as error:
-            return str(error)
-        return _BUSY if report.busy else None
-
-    def _not_recallable(self, workspace: str, items: Items[str]) -> Sequence[Incomplete]:
-        """What is pending of the items in the collections that recall uses."""
-        with self._runtime.database.transaction(workspace) as tx:
-            return incomplete(tx, [self._serving(tx)], items)
 
     def _serving(self, tx: Tx) -> str:
         return identities.serving(tx, self._runtime.identity.hash)

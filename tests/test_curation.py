@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory_pipeline import curation as module
+from memory_pipeline import completion as module
 from memory_pipeline.archive import editing
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.listing import ListRequest

@@ -110,9 +110,9 @@ def pending(
     return [current.get(item_id, Wanted(item_id, None)) for item_id in ids]
 
 
-def made_pending(tx: Tx) -> set[str]:
-    """The items whose points became pending since the transaction began."""
-    return {str(row["item_id"]) for row in tx.rows(_SQL["made_pending"])}
+def made_pending(tx: Tx, since: datetime | None = None) -> set[str]:
+    """The items whose points became pending since a moment, by default since the transaction began."""
+    return {str(row["item_id"]) for row in tx.rows(_SQL["made_pending"], since=since)}
 
 
 def certify(

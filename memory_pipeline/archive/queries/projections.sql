@@ -8,7 +8,7 @@ ORDER BY attempts, wanted_at, item_id
 LIMIT :limit
 
 -- name: made_pending
-SELECT DISTINCT item_id FROM projection WHERE workspace = :workspace AND pending AND wanted_at >= now()
+SELECT DISTINCT item_id FROM projection WHERE workspace = :workspace AND pending AND wanted_at >= coalesce(CAST(:since AS timestamptz), now())
 
 -- name: questions
 SELECT question_id, text, fingerprint FROM question WHERE workspace = :workspace AND question_id = ANY(:question_ids)
