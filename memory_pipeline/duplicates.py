@@ -90,6 +90,29 @@ def pairs(
     return Found(tuple(best), counts["form"], counts["near"], complete=not join.gave_up)
 
 
+def matches(
+    asked: Mapping[str, Statement], statements: Mapping[str, Statement], *, near: float = NEAR
+) -> dict[str, list[Pair]]:
+    """Which statements say the same as each of some others, by the others' ids; `first` is the one asked about.
+
+    Args:
+        asked: by id, which none of the statements has.
+        statements: by id.
+        near: how alike near ones are at least.
+
+    Returns:
+        the same but for form first, then by likeness, then by id.
+    """
+    join = _Join({**statements, **asked}, near)
+    found: dict[str, list[Pair]] = {each: [] for each in asked}
+    for each, one in asked.items():
+        same = [other for other, statement in statements.items() if statement.form == one.form]
+        found[each] += [Pair(each, other, "form", 1.0) for other in same]
+        found[each] += [pair for pair in join.near_to(each, among=statements) if pair.second not in same]
+        found[each].sort(key=lambda pair: (*rank(pair.kind, pair.likeness), pair.second))
+    return found
+
+
 def rank(kind: Kind, likeness: float) -> tuple[bool, float]:
     """The order of pairs: the same but for form first, then the more alike."""
     return kind != "form", -likeness
@@ -144,6 +167,17 @@ class _Join:
                     yield Pair(other, card_id, "near", round(alike, 3))
             for term in heaviest:
                 holders[term].append(card_id)
+
+    def near_to(self, asked: str, among: Iterable[str]) -> Iterator[Pair]:
+        """The near pairs of one statement with others."""
+        one = self.statements[asked]
+        if not one.terms:
+            return
+        for other in among:
+            if self.statements[other].facts == one.facts:
+                alike = likeness(one, self.statements[other], self.weights)
+                if alike >= self.near:
+                    yield Pair(asked, other, "near", round(alike, 3))
 
     def _heaviest(self, statement: Statement) -> list[int]:
         """The heaviest terms, without which what is left is too light for any near statement."""

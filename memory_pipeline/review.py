@@ -18,6 +18,7 @@ from memory_pipeline.text import bare
 _REFERENCE = re.compile(r"\s*(seq|phase):([0-9]{1,18})\s*")
 _TABLE_NAME = re.compile(r"\[?(?:fact|dim)_\w*\]?", re.IGNORECASE)  # some dialects quote names with brackets
 _CARD_ID = re.compile(r"(?:mem|sq)-[0-9]+")
+_CITED = re.compile(r"(?<![\w-])(?:mem|sq)-[0-9]+(?!-?\w)", re.IGNORECASE)
 _DECIDING = frozenset({DecisionType.MEMORY_PROMOTED, DecisionType.MEMORY_PROMOTION_DECLINED})
 
 
@@ -44,7 +45,7 @@ class Review:
     Attributes:
         effective: the seqs that no later decision took away.
         outcomes: by the seq of each effective clarification, in seq order.
-        promoted_by: by the seq of a promoted or refused clarification, the seq of the promotion that decides.
+        decided_by: by the seq of a promoted, declined or refused clarification, the seq of the marker that decides.
         question: the last effective rewriting of the question, if any.
         approved: the seq of the last effective approval of SQL, if any.
         context: the effective clarifications, a `subject: detail` line for each.
@@ -54,7 +55,7 @@ class Review:
 
     effective: frozenset[int]
     outcomes: Mapping[int, Outcome]
-    promoted_by: Mapping[int, int]
+    decided_by: Mapping[int, int]
     question: str | None
     approved: int | None
     context: str
@@ -81,7 +82,7 @@ def review(decisions: Sequence[Decision]) -> Review:
     return Review(
         effective=frozenset(effective),
         outcomes=outcomes,
-        promoted_by={seq: by.seq for seq, by in verdicts.items() if seq in outcomes and _promotes(by)},
+        decided_by={seq: by.seq for seq, by in verdicts.items() if seq in outcomes},
         question=_last_question(effective.values()),
         approved=max((d.seq for d in effective.values() if d.type == DecisionType.SQL_APPROVED), default=None),
         context="\n".join(_context_line(d) for d in clarifications),
@@ -176,6 +177,11 @@ def _outcome(clarification: Decision, verdict: Decision | None) -> Outcome:
     if names_table(clarification.subject):
         return Outcome.REFUSED
     return Outcome.PROMOTED if verdict else Outcome.CANDIDATE
+
+
+def cited_ids(rationale: str) -> tuple[str, ...]:
+    """The ids of the cards that a rationale cites (`from mem-0012`), once each; an id is a word of its own."""
+    return tuple(dict.fromkeys(found.lower() for found in _CITED.findall(rationale)))
 
 
 def names_table(subject: str) -> bool:

@@ -72,12 +72,12 @@ class TestOutcomes:
     def test_a_promoted_one_names_the_promotion_that_decides(self):
         found = review([clarified(1), promoted(2, 1), promoted(3, 1)])
         assert found.outcomes == {1: Outcome.PROMOTED}
-        assert found.promoted_by == {1: 3}
+        assert found.decided_by == {1: 3}
 
-    def test_a_declined_one_has_no_promotion(self):
+    def test_a_declined_one_names_the_decline_that_decides(self):
         found = review([clarified(1), declined(2, 1)])
         assert found.outcomes == {1: Outcome.DECLINED}
-        assert found.promoted_by == {}
+        assert found.decided_by == {1: 2}
 
     def test_of_a_promotion_and_a_decline_the_later_counts(self):
         assert review([clarified(1), promoted(2, 1), declined(3, 1)]).outcomes == {1: Outcome.DECLINED}
@@ -85,7 +85,7 @@ class TestOutcomes:
 
     def test_a_retracted_decline_lets_the_earlier_promotion_count_again(self):
         found = review([clarified(1), promoted(2, 1), declined(3, 1), retracted(4, 3)])
-        assert found.promoted_by == {1: 2}
+        assert found.decided_by == {1: 2}
 
     def test_a_retracted_promotion_makes_a_candidate_again(self):
         assert review([clarified(1), promoted(2, 1), retracted(3, 2)]).outcomes == {1: Outcome.CANDIDATE}
@@ -102,7 +102,7 @@ class TestOutcomes:
             ]
         )
         assert found.outcomes == {}
-        assert found.promoted_by == {}
+        assert found.decided_by == {}
         assert found.faults == ()
 
     def test_are_in_seq_order_and_can_be_asked_for_one_by_one(self):
@@ -138,7 +138,7 @@ class TestTables:
     def test_a_clarification_that_only_names_a_table_is_refused(self, subject):
         found = review([clarified(1, subject), promoted(2, 1)])
         assert found.outcomes == {1: Outcome.REFUSED}
-        assert found.promoted_by == {1: 2}
+        assert found.decided_by == {1: 2}
         assert [fault.kind for fault in found.faults] == [FaultKind.REFUSED_PROMOTION]
 
     def test_one_that_nobody_promoted_is_no_candidate_and_no_fault(self):
@@ -189,7 +189,7 @@ class TestReferences:
         assert review([approved(1), a_decision(2, "phase_reopened", detail=detail)]).effective == {1, 2}
 
     def test_may_have_white_space_around_them(self):
-        assert review([clarified(1), a_decision(2, "memory_promoted", detail=" seq:1\n")]).promoted_by == {1: 2}
+        assert review([clarified(1), a_decision(2, "memory_promoted", detail=" seq:1\n")]).decided_by == {1: 2}
 
     def test_to_the_last_phase_take_nothing_away(self):
         assert review([promoted(1, 1), reopened(2, 8)]).effective == {1, 2}

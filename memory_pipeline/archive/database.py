@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -93,6 +93,13 @@ class Tx:
 
     def _execute(self, query: TextClause, parameters: Mapping[str, object]) -> CursorResult[Any]:
         return self.connection.execute(query, {"workspace": self.workspace, **parameters})
+
+
+class Transactions(Protocol):
+    """Gives transactions that see one workspace: the archive, or somebody who holds one open already."""
+
+    def transaction(self, workspace: str, *, writing: bool = False) -> AbstractContextManager[Tx]:
+        """See `Database.transaction`."""
 
 
 class Database:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import Collection, Family
-from memory_pipeline.duplicates import Kind, Pair, pairs, rank
+from memory_pipeline.duplicates import Kind, Pair, matches, pairs, rank
 from memory_pipeline.statements import Reader, Statement
 
 if TYPE_CHECKING:
@@ -128,6 +128,44 @@ def proposed(tx: Tx, limit: int) -> Proposals:
         cards=len(read),
         complete=all(each.complete for each in found.values()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """A card that says the same as something else, or nearly.
+
+    Attributes:
+        card: the card.
+        family: its family.
+        kind: whether they are the same but for form, or near.
+        likeness: from 0 to 1; 1 for the same but for form.
+    """
+
+    card: ShownCard
+    family: Family
+    kind: Kind
+    likeness: float
+
+
+def alike(tx: Tx, texts: Sequence[tuple[str, str]]) -> list[list[Alike]]:
+    """The cards that say the same as each of some texts, the same but for form first, then by likeness.
+
+    Args:
+        tx: an open transaction; in a snapshot all is of one state.
+        texts: subject and detail of each.
+    """
+    if not texts:
+        return []
+    reader = Reader(tx.language)
+    asked = {f"text {number}": reader.statement(*text) for number, text in enumerate(texts)}
+    read = {each.card_id: each for each in _read(tx)}
+    found = matches(asked, {card_id: each.statement for card_id, each in read.items()})
+    ids = sorted({pair.second for pairs_of in found.values() for pair in pairs_of})
+    cards = {row["card_id"]: _card(row) for row in tx.rows(_SQL["shown"], card_ids=ids)}
+    return [
+        [Alike(cards[pair.second], read[pair.second].family, pair.kind, pair.likeness) for pair in pairs_of]
+        for pairs_of in found.values()
+    ]
 
 
 def _read(tx: Tx) -> Iterator[_Read]:

@@ -17,11 +17,12 @@ from memory_pipeline.archive.sessions import Progress, no_progress
 from memory_pipeline.cards import CardContent, Dependency, Family, Flag
 from memory_pipeline.ledger import DecisionType
 from memory_pipeline.points import question_fingerprint
+from memory_pipeline.review import cited_ids
 from memory_pipeline.sql_dependencies import sql_dependencies
 from memory_pipeline.text import equality_key, nfc
 
 if TYPE_CHECKING:
-    from memory_pipeline.archive.database import Database, Row, Tx
+    from memory_pipeline.archive.database import Row, Transactions, Tx
 
 _SQL = load("intake")
 _BATCH = 250  # clarifications, sessions or cards in one transaction: how long others wait, and how often progress shows
@@ -44,7 +45,7 @@ class IntakeReport:
 
 
 def intake_concepts(
-    database: Database, workspace: str, *, principal: str, progress: Progress = no_progress
+    database: Transactions, workspace: str, *, principal: str, progress: Progress = no_progress
 ) -> IntakeReport:
     """Make the concept cards of a workspace what its promoted clarifications say, in batches."""
     intake = _Intake(database, workspace, principal, progress)
@@ -58,7 +59,7 @@ def intake_concepts(
 
 
 def intake_solved_questions(
-    database: Database, workspace: str, *, principal: str, progress: Progress = no_progress
+    database: Transactions, workspace: str, *, principal: str, progress: Progress = no_progress
 ) -> IntakeReport:
     """Make the solved-question cards of a workspace what its finalized sessions say, in batches."""
     intake = _Intake(database, workspace, principal, progress)
@@ -81,7 +82,7 @@ class _Intake:
     it. So it does not matter where an intake is cut, and the next one goes on there.
     """
 
-    database: Database
+    database: Transactions
     workspace: str
     principal: str
     progress: Progress
@@ -116,22 +117,51 @@ class _Intake:
 
 
 def _join(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
-    """Give every new clarification a card: one with a source of equal text, else one so worded by hand, else a new one.
+    """Give every new clarification a card: the one that it joins, else a new one for each text.
 
     The rows are ordered by (ts, session, seq), so that a new card shows the smallest of its text at once.
     """
-    first: dict[str, Row] = {}
-    for row in rows:
-        first.setdefault(row["text_key"], row)
-    known = {row["text_key"]: row["card_id"] for row in tx.rows(_SQL["cards_of_equal_text"], text_keys=sorted(first))}
-    fresh = {key: row for key, row in first.items() if key not in known}
+    joined = joined_cards(tx, [(row["text_key"], row["rationale"]) for row in rows])
+    fresh: dict[str, Row] = {}
+    for row, card_id in zip(rows, joined, strict=True):
+        if card_id is None:
+            fresh.setdefault(row["text_key"], row)
     ids = cards.create(tx, [_concept(row) for row in fresh.values()], origin="session", principal=principal)
     report.created += len(ids)
     report.sources_added += len(rows)
-    card_of = known | dict(zip(fresh, ids, strict=True))
+    made = dict(zip(fresh, ids, strict=True))
     _save_questions(tx, rows)
-    tx.run_many(_SQL["save_source"], [_clarification_source(row, card_of[row["text_key"]]) for row in rows])
-    _refresh(tx, set(known.values()), report, principal)
+    sources = zip(
+        rows, (card_id or made[row["text_key"]] for row, card_id in zip(rows, joined, strict=True)), strict=True
+    )
+    tx.run_many(_SQL["save_source"], [_clarification_source(row, card_id) for row, card_id in sources])
+    _refresh(tx, {card_id for card_id in joined if card_id}, report, principal)
+
+
+def joined_cards(tx: Tx, clarifications: Sequence[tuple[str, str]]) -> list[str | None]:
+    """The card that each clarification joins when it is promoted, or None where it makes a new one.
+
+    It joins the rule or pitfall that it was taken from, as long as it says the same; else the concept that has a source
+    of equal text, even after that was edited or merged; else the concept that an administrator has worded so.
+
+    Args:
+        tx: an open transaction.
+        clarifications: text key and rationale of each.
+    """
+    keys = sorted({key for key, _ in clarifications})
+    equal = {row["text_key"]: row["card_id"] for row in tx.rows(_SQL["cards_of_equal_text"], text_keys=keys)}
+    cited = _taken_from(tx, clarifications)
+    return [cited.get(number, equal.get(key)) for number, (key, _) in enumerate(clarifications)]
+
+
+def _taken_from(tx: Tx, clarifications: Sequence[tuple[str, str]]) -> dict[int, str]:
+    """The rules and pitfalls that clarifications were taken from, by their place."""
+    cited = [(n, card_id, key) for n, (key, rationale) in enumerate(clarifications) for card_id in cited_ids(rationale)]
+    if not cited:
+        return {}
+    numbers, card_ids, keys = (list(each) for each in zip(*cited, strict=True))
+    rows = tx.rows(_SQL["cited_cards"], numbers=numbers, card_ids=card_ids, text_keys=keys)
+    return {row["number"]: row["card_id"] for row in rows}
 
 
 def _withdraw_clarifications(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
@@ -164,7 +194,8 @@ def _refresh(tx: Tx, card_ids: Iterable[str], report: IntakeReport, principal: s
     """Show on each card the text of its smallest source; on an edited one only flag the difference."""
     shown = {row["card_id"]: row for row in tx.rows(_SQL["shown_clarifications"], card_ids=sorted(card_ids))}
     current = cards.contents(tx, shown)
-    differing = {card_id: content for card_id, row in shown.items() if (content := _concept(row)) != current[card_id]}
+    said = {card_id: _concept(row, row["family"]) for card_id, row in shown.items() if not row["taken"]}
+    differing = {card_id: content for card_id, content in said.items() if content != current[card_id]}
     edited = {card_id for card_id, row in shown.items() if row["edited"]}
     _apply(tx, differing, edited, report, principal)
     report.flagged += cards.flag(tx, edited & differing.keys(), Flag.LEDGER_DIFFERS, up=True)
@@ -247,10 +278,10 @@ def _settle(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -
     cards.flag(tx, [row["card_id"] for row in rows], Flag.LEDGER_DIFFERS, up=False)
 
 
-def _concept(row: Row) -> CardContent:
+def _concept(row: Row, family: str = Family.CONCEPT) -> CardContent:
     tables = {Dependency(row["database"], row["schema"], table) for table in row["tables"] if table}
     return CardContent(
-        family=Family.CONCEPT,
+        family=Family(family),
         subject=row["subject"],
         detail=row["detail"],
         rationale=row["rationale"],

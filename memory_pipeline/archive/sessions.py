@@ -11,7 +11,7 @@ from memory_pipeline.archive.database import Database, Tx
 from memory_pipeline.archive.queries import load
 from memory_pipeline.ledger import Decision, Fault, FaultKind, SessionReading
 from memory_pipeline.points import question_id
-from memory_pipeline.review import Review, review
+from memory_pipeline.review import Outcome, Review, review
 from memory_pipeline.text import equality_key
 
 _SQL = load("sessions")
@@ -90,6 +90,16 @@ def synchronize(database: Database, root: Path, workspace: str, progress: Progre
         with database.transaction(workspace, writing=True) as tx:
             _record_gone(tx, todo.gone, report)
     return report
+
+
+def take_in(tx: Tx, reading: SessionReading) -> None:
+    """Record one session, in a transaction opened for writing and before the reading was made."""
+    _record(tx, [reading], SessionsReport())
+
+
+def stored_decisions(tx: Tx, session_id: str) -> list[Decision]:
+    """What the archive has read of a session, whatever became of its ledger since."""
+    return _stored_decisions(tx, [session_id]).get(session_id, [])
 
 
 def were_read(database: Database, workspace: str) -> bool:
@@ -238,5 +248,5 @@ def _decision_row(session_id: str, decision: Decision, view: Review) -> dict[str
         "text_key": equality_key(decision.subject, decision.detail),
         "effective": decision.seq in view.effective,
         "outcome": outcome.value if outcome else None,
-        "promoted_by": view.promoted_by.get(decision.seq),
+        "promoted_by": None if outcome is Outcome.DECLINED else view.decided_by.get(decision.seq),
     }

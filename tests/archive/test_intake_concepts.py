@@ -30,10 +30,10 @@ from tests.statements import counting
 TEXT = {"subject": "active patient", "detail": "flag_attivo = TRUE"}
 
 
-def by_hand(archive, **texts: str) -> str:
-    """A concept card that an administrator made; the workspace has to be there."""
+def by_hand(archive, family: Family = Family.CONCEPT, **texts: str) -> str:
+    """A card that an administrator made; the workspace has to be there."""
     with archive.database.transaction(archive.workspace, writing=True) as tx:
-        (card_id,) = cards.create(tx, [CardContent(Family.CONCEPT, **texts)], origin="hand", principal="administrator")
+        (card_id,) = cards.create(tx, [CardContent(family, **texts)], origin="hand", principal="administrator")
     return card_id
 
 
@@ -516,3 +516,43 @@ def statements(archive) -> int:
     with counting() as counted:
         archive.ingest()
     return len(counted.archive)
+
+
+class TestTakenFromACard:
+    """A clarification that cites the card that it was taken from, in its words."""
+
+    @pytest.fixture
+    def pitfall(self, archive) -> str:
+        workspaces.make(archive.database, WORKSPACE, language="italian", principal="tester")
+        return by_hand(archive, Family.PITFALL, **TEXT)
+
+    def test_joins_a_rule_or_pitfall_which_an_equal_one_of_a_sessions_own_does_not(self, archive, pitfall):
+        own, taken = (clarified(1), promoted(2, 1)), (clarified(1, rationale=f"from {pitfall}"), promoted(2, 1))
+        for order in ((own, taken), (taken, own)):
+            for number, decisions in enumerate(order):
+                given(archive, *decisions, session=f"{'own' if decisions is own else 'taken'} {id(order)} {number}")
+        [concept] = archive.card_ids()
+        assert [session.split()[0] for session, _ in archive.sources(pitfall)] == ["taken", "taken"]
+        assert [session.split()[0] for session, _ in archive.sources(concept)] == ["own", "own"]
+
+    def test_is_no_difference_to_the_card_though_it_gives_another_rationale(self, archive, pitfall):
+        given(archive, clarified(1, rationale=f"FROM {pitfall.upper()}."), promoted(2, 1))
+        given(archive)
+        assert (archive.sources(pitfall), archive.card(pitfall)["flags"]) == ([("session-1", 1)], [])
+
+    def test_is_a_card_of_its_own_once_the_card_says_something_else(self, archive, pitfall):
+        archive.change("UPDATE card SET text_key = 'another' WHERE card_id = :card_id", card_id=pitfall)
+        given(archive, clarified(1, rationale=f"from {pitfall}"), promoted(2, 1))
+        assert archive.sources(pitfall) == []
+        assert archive.sources(*archive.card_ids()) == [("session-1", 1)]
+
+    def test_or_cites_a_card_that_is_none_is_like_any_other(self, archive, pitfall):
+        given(archive, clarified(1, rationale="from mem-0099, sq-0001 and not-mem-0001"), promoted(2, 1))
+        assert (archive.sources(pitfall), len(archive.card_ids())) == ([], 1)
+
+    def test_of_a_concept_shows_its_own_rationale_once_the_first_source_is_gone(self, archive):
+        given(archive, clarified(1, rationale="asked the ward"), promoted(2, 1), session="a")
+        given(archive, clarified(2, rationale="from mem-0001"), promoted(3, 2), session="b")
+        assert archive.card()["rationale"] == "asked the ward"
+        given(archive, clarified(1, rationale="asked the ward"), promoted(2, 1), retracted(3, 1), session="a")
+        assert archive.card()["rationale"] == "from mem-0001"

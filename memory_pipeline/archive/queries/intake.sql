@@ -50,14 +50,26 @@ SELECT DISTINCT ON (text_key) text_key, card_id
 FROM (
     SELECT s.text_key, s.card_id, 1 AS rank
     FROM card_source s
-    WHERE s.workspace = :workspace AND s.text_key = ANY(:text_keys) AND s.card_id IS NOT NULL
-        AND s.decision_type = 'concept_clarified'
+    JOIN card c USING (workspace, card_id)
+    WHERE s.workspace = :workspace AND s.text_key = ANY(:text_keys) AND s.decision_type = 'concept_clarified'
+        AND c.family = 'concept'
     UNION ALL
     SELECT c.text_key, c.card_id, 2
     FROM card c
     WHERE c.workspace = :workspace AND c.text_key = ANY(:text_keys) AND c.edited AND c.family = 'concept'
 ) candidates
 ORDER BY text_key, rank, card_id COLLATE "C"
+
+-- name: cited_cards
+-- Rules and pitfalls that a clarification was taken from, as its rationale says, and whose words it still has.
+SELECT asked.number, min(c.card_id) AS card_id
+FROM unnest(CAST(:numbers AS integer[]), CAST(:card_ids AS text[]), CAST(:text_keys AS text[]))
+    AS asked (number, card_id, text_key)
+JOIN card c ON c.workspace = :workspace AND c.card_id = asked.card_id AND c.family IN ('sql_rule', 'pitfall')
+WHERE c.text_key = asked.text_key OR EXISTS (
+    SELECT FROM card_source s
+    WHERE s.workspace = c.workspace AND s.card_id = c.card_id AND s.text_key = asked.text_key)
+GROUP BY asked.number
 
 -- name: save_source
 INSERT INTO card_source (workspace, session_id, seq, decision_type, decided_by, text_key, card_id, question_id)
@@ -66,15 +78,19 @@ ON CONFLICT (workspace, session_id, seq) DO UPDATE
 SET decided_by = excluded.decided_by, card_id = excluded.card_id, question_id = excluded.question_id
 
 -- name: shown_clarifications
--- What each card's smallest source says.
-SELECT DISTINCT ON (s.card_id) s.card_id, c.edited, d.subject, d.detail, d.rationale, d.concepts, d.tables,
-    n.database, n.schema
+-- What each card's smallest source says. One that was taken from an edited card, in its words, says nothing else than it.
+SELECT DISTINCT ON (s.card_id) s.card_id, c.family, c.edited, taken.taken, d.subject, d.detail, d.rationale, d.concepts,
+    d.tables, n.database, n.schema
 FROM card_source s
 JOIN card c USING (workspace, card_id)
 JOIN decision d USING (workspace, session_id, seq)
 JOIN session n USING (workspace, session_id)
+CROSS JOIN LATERAL (
+    SELECT c.edited AND s.text_key = c.text_key
+        AND d.rationale ~* concat('(?<![\w-])', c.card_id, '(?!-?\w)') AS taken
+) AS taken
 WHERE s.workspace = :workspace AND s.card_id = ANY(:card_ids)
-ORDER BY s.card_id, d.ts, d.session_id COLLATE "C", d.seq
+ORDER BY s.card_id, taken.taken, d.ts, d.session_id COLLATE "C", d.seq
 
 -- name: moved_cards
 -- Cards whose smallest source is from a session whose manifest now names another database or schema than the card.
