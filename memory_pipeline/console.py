@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.status import WorkspaceStatus
     from memory_pipeline.demo.run import DemoOutcome
     from memory_pipeline.propagation.switch import IdentityUse
-    from memory_pipeline.recall import RecallResult
+    from memory_pipeline.recall import RecallHit, RecallResult
 
 _out = Console(highlight=False)
 if not _out.is_terminal:
@@ -86,7 +86,7 @@ def _told_by_lines(description: str) -> Tell:
     return tell
 
 
-def _say(text: str, **style: Any) -> None:
+def say(text: str, **style: Any) -> None:
     """Print a line and let the terminal fold it, so that it can be copied as one."""
     _out.print(text, soft_wrap=True, **style)
 
@@ -107,11 +107,11 @@ def ingest_table(outcome: Mapping[str, Any]) -> None:
     show_table(("workspace", "read", "decisions", "created", "updated", "deleted", "sources", "withdrawn"), rows)
     for workspace, report in found.items():
         if report["sessions"]["faults"]:
-            _say(f"faults in what was read of {workspace}: {_counts(report['sessions']['faults'])}", style="yellow")
+            say(f"faults in what was read of {workspace}: {_counts(report['sessions']['faults'])}", style="yellow")
     for name in outcome["refused_directories"]:
-        _say(f"refused: {escape(ascii(name))} cannot be a workspace (a-z, 0-9, - and _, at most 63)", style="yellow")
+        say(f"refused: {escape(ascii(name))} cannot be a workspace (a-z, 0-9, - and _, at most 63)", style="yellow")
     for name in outcome["vanished_workspaces"]:
-        _say(f"vanished: {name} has no directory any more; what was read of it is kept", style="yellow")
+        say(f"vanished: {name} has no directory any more; what was read of it is kept", style="yellow")
 
 
 def projection_table(outcome: Mapping[str, Any]) -> None:
@@ -128,7 +128,7 @@ def audit_table(outcome: Mapping[str, Any]) -> None:
     for workspace, report in found.items():
         for each in report["look_at"][:_DIFFERING_SHOWN]:
             why = f" ({each['reason']})" if "reason" in each else ""
-            _say(
+            say(
                 escape(f"{workspace}: {each['difference']} in {each['collection']}: {each['item']}{why}"),
                 style="yellow",
             )
@@ -179,9 +179,9 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
     for workspace, state in found.items():
         for why in state.put_off:
             tried = put_off(why.attempts, why.next_try)
-            _say(f"pending in {workspace}: {why.points} × {escape(why.reason)}{tried}", style="yellow")
+            say(f"pending in {workspace}: {why.points} × {escape(why.reason)}{tried}", style="yellow")
         if state.changing:
-            _say(
+            say(
                 f"{workspace}: recall goes on with the former embeddings; of the new ones "
                 f"{state.changing['certified']} point(s) are projected and {state.changing['pending']} pending.",
                 style="yellow",
@@ -206,20 +206,25 @@ def _took(seconds: float | None) -> str:
 
 def print_recall(result: RecallResult) -> None:
     """The hits of a recall with what speaks for each, and whether the answer is complete."""
-    if not result.hits:
-        _out.print("No card found.")
-    for number, hit in enumerate(result.hits, start=1):
-        title = hit.question if hit.family == Family.SOLVED_QUESTION else hit.subject
-        _say(f"[bold]{number}. {hit.card_id}[/bold] ({hit.family}) {escape(title)}")
-        _say(indent(escape(_shortened(hit.detail or hit.sql)), "   "), style="cyan")
-        signals = "  ".join(f"{name} {value:.3f}" for name, value in hit.signals.items())
-        _say(f"   score {hit.score:.3f}; {signals or 'linked'}; sessions {hit.sessions}", style="dim")
+    print_hits(result.hits)
     if result.degraded:
         _out.print("Degraded: a lexical answer from the archive alone.", style="yellow")
     if result.pending:
-        _say(f"Incomplete: {result.pending} of the workspace's points are still pending.", style="yellow")
+        say(f"Incomplete: {result.pending} of the workspace's points are still pending.", style="yellow")
     if result.dropped:
-        _say(f"Dropped: {_counts(result.dropped)}", style="yellow")
+        say(f"Dropped: {_counts(result.dropped)}", style="yellow")
+
+
+def print_hits(hits: Sequence[RecallHit]) -> None:
+    """Cards, best first, with what each says and what speaks for it."""
+    if not hits:
+        _out.print("No card found.")
+    for number, hit in enumerate(hits, start=1):
+        title = hit.question if hit.family == Family.SOLVED_QUESTION else hit.subject
+        say(f"[bold]{number}. {hit.card_id}[/bold] ({hit.family}) {escape(title)}")
+        say(indent(escape(_shortened(hit.detail or hit.sql)), "   "), style="cyan")
+        signals = "  ".join(f"{name} {value:.3f}" for name, value in hit.signals.items())
+        say(f"   score {hit.score:.3f}; {signals or 'linked'}; sessions {hit.sessions}", style="dim")
 
 
 def print_demo(outcome: DemoOutcome) -> None:
@@ -227,14 +232,14 @@ def print_demo(outcome: DemoOutcome) -> None:
     print_status(outcome.status)
     rows = [(c["name"], "passed" if c["passed"] else c["severity"].lower(), c["summary"]) for c in outcome.checks]
     show_table(("check", "outcome", "what it found"), rows)
-    _say("\nEvery recall has hits, whatever is asked: scores, and the signals in them, compare the hits of one recall.")
+    say("\nEvery recall has hits, whatever is asked: scores, and the signals in them, compare the hits of one recall.")
     for title, question, result in outcome.recalls:
         _out.print()
-        _say(f"[bold]{title}:[/bold] «{escape(question)}»")
+        say(f"[bold]{title}:[/bold] «{escape(question)}»")
         print_recall(result)
     _out.print()
     for note in outcome.notes:
-        _say(note)
+        say(note)
 
 
 def print_edits(edits: Sequence[QueuedEdit], counts: Mapping[str, int]) -> None:
@@ -257,20 +262,20 @@ def applied_table(outcome: Mapping[str, Any]) -> None:
     )
     for workspace, report in found.items():
         for refusal in report["refused"]:
-            _say(f"refused: edit {refusal['edit_id']} of {workspace}: {escape(refusal['reason'])}", style="yellow")
+            say(f"refused: edit {refusal['edit_id']} of {workspace}: {escape(refusal['reason'])}", style="yellow")
 
 
 def print_legacy(report: LegacyReport) -> None:
     """What an import of a legacy registry made, and what it could not use."""
-    _say(f"{report.created} card(s) made, {report.joined} record(s) joined, {report.known} known already.")
+    say(f"{report.created} card(s) made, {report.joined} record(s) joined, {report.known} known already.")
     for card_id, old in report.renumbered.items():
-        _say(f"{old} is {card_id} here, since that id was not free.")
+        say(f"{old} is {card_id} here, since that id was not free.")
     for what, number in report.refused.items():
-        _say(
+        say(
             f"refused: {number} × {escape(what)}{_at_lines(report.refused_lines.get(what, []), number)}", style="yellow"
         )
     for line, fault in report.lines.items():
-        _say(f"{line}: {escape(fault)}", style="yellow")
+        say(f"{line}: {escape(fault)}", style="yellow")
 
 
 def _at_lines(numbers: Sequence[int], total: int) -> str:
@@ -287,7 +292,7 @@ def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table on standard output, or a line where there are no rows."""
     rows = list(rows)
     if not rows:
-        _say(f"Nothing to show by {head[0]}.")
+        say(f"Nothing to show by {head[0]}.")
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(head):

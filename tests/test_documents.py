@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +106,19 @@ def test_exit_codes_are_distinct_and_documented():
     assert len(set(codes)) == len(codes)
     table = {int(code) for code in re.findall(r"^\| (\d+) \|", EVERYTHING, re.MULTILINE)}
     assert set(codes) <= table
+
+
+def test_the_tour_is_what_its_commands_do(tmp_path):
+    tour = README.split("## A five-minute tour")[1].split("\n## ")[0]
+    script = "\n".join(re.findall(r"```bash\n(.*?)```", tour, re.DOTALL))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+    environment |= {"PATH": f"{Path(sys.executable).parent}:{environment['PATH']}", "MEMORY_PRINCIPAL": "anna"}
+    done = subprocess.run(
+        ["bash", "-eu"], input=script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = re.sub(r"```bash\n.*?```", "", tour, flags=re.DOTALL)
+    shown = [line.strip() for line in re.findall(r"^    (.*\S.*)$", said, re.MULTILINE)]
+    assert len(shown) >= 15
+    printed = [line.strip() for line in done.stdout.splitlines()]
+    assert [line for line in shown if line not in printed] == []

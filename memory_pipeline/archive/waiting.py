@@ -10,6 +10,7 @@ from memory_pipeline.archive.sessions import pending_changes
 from memory_pipeline.ledger import FaultKind
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     import pandas as pd
@@ -41,6 +42,23 @@ class Candidate:
     session_id: str
     seq: int
     subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSession:
+    """A session of which some clarifications are neither promoted nor declined, as far as the archive has read it.
+
+    Attributes:
+        session_id, question, status: of the session.
+        candidates: how many clarifications wait.
+        since: when the first of them was made.
+    """
+
+    session_id: str
+    question: str
+    status: str
+    candidates: int
+    since: datetime
 
 
 def unread(database: Database, root: Path, workspace: str) -> Unread:
@@ -79,6 +97,11 @@ def candidates(tx: Tx, limit: int) -> tuple[int, list[Candidate]]:
     rows = tx.rows(_SQL["candidates"], limit=limit)
     total = rows[0]["total"] if rows else 0
     return total, [Candidate(row["session_id"], row["seq"], row["subject"]) for row in rows]
+
+
+def sessions_to_review(tx: Tx) -> list[WaitingSession]:
+    """The sessions with candidates, those that wait longest first."""
+    return [WaitingSession(**row) for row in tx.rows(_SQL["sessions_to_review"])]
 
 
 def decision_counts(tx: Tx) -> pd.DataFrame:

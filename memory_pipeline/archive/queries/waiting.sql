@@ -14,6 +14,14 @@ WHERE workspace = :workspace AND outcome = 'candidate'
 ORDER BY ts, session_id COLLATE "C", seq
 LIMIT :limit
 
+-- name: sessions_to_review
+SELECT d.session_id, n.effective_question AS question, n.status, count(*) AS candidates, min(d.ts) AS since
+FROM decision d
+JOIN session n USING (workspace, session_id)
+WHERE d.workspace = :workspace AND d.outcome = 'candidate'
+GROUP BY d.session_id, n.effective_question, n.status
+ORDER BY since, d.session_id COLLATE "C"
+
 -- name: decision_counts
 SELECT type, count(*) AS decisions, count(*) FILTER (WHERE effective) AS effective,
     count(*) FILTER (WHERE outcome = 'promoted') AS promoted, count(*) FILTER (WHERE outcome = 'declined') AS declined,

@@ -1,0 +1,206 @@
+"""What the commands of a reviewer show to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import indent
+from typing import TYPE_CHECKING
+
+from memory_pipeline.cards import Family, Flag
+from memory_pipeline.console import escape, moment_text, print_hits, say, show_table
+from memory_pipeline.ledger import DecisionType
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.duplicates import Alike
+    from memory_pipeline.archive.effects import Effect
+    from memory_pipeline.cli.checklist import Item
+    from memory_pipeline.ledger import Decision
+    from memory_pipeline.reviewing import (
+        CandidatePreview,
+        FinalizeOutcome,
+        Followed,
+        Foresight,
+        Preview,
+        Proposal,
+        ReviewOutcome,
+        Waiting,
+    )
+
+_DONE = {
+    DecisionType.MEMORY_PROMOTED: "promoted",
+    DecisionType.MEMORY_PROMOTION_DECLINED: "declined",
+    DecisionType.DECISION_RETRACTED: "retracted",
+    DecisionType.PHASE_REOPENED: "reopened",
+    DecisionType.CONCEPT_CLARIFIED: "taken",
+    DecisionType.MEMORY_REJECTED: "rejected",
+}
+_CHANGES = {
+    "created": "is made",
+    "joined": "has this session as one more source",
+    "changed": "changes",
+    "withdrawn": "loses a source",
+    "deleted": "is deleted, since nothing stands behind it any more",
+}
+
+
+def print_waiting(found: Waiting, workspace: str) -> None:
+    """The sessions that wait for a review, and how many candidates there are in all."""
+    if found.sessions:
+        rows = [(s.session_id, s.status, s.candidates, moment_text(s.since), s.question) for s in found.sessions]
+        show_table(("session", "status", "candidates", "since", "question"), rows)
+        counts = f"{found.candidates} candidate(s) in {len(found.sessions)} session(s)"
+        say(f"{counts}: `memory-pipeline review SESSION --workspace {workspace}` decides about them.")
+    else:
+        say("No session waits for a review.")
+    if found.unread:
+        ingest = f"`memory-pipeline ingest --workspace {workspace}`"
+        say(f"{found.unread} session(s) changed since they were read: {ingest} reads them.", style="yellow")
+
+
+def heading(found: Preview) -> str:
+    """What a review is about, in a line."""
+    return f"{found.session_id}: {found.question}"
+
+
+def items(found: Preview) -> list[Item]:
+    """The candidates as a checklist shows them."""
+    from memory_pipeline.cli.checklist import Item
+
+    return [Item(each.seq, each.subject, "\n\n".join(_texts(each)), tuple(_notes(each))) for each in found.candidates]
+
+
+def print_preview(found: Preview, workspace: str) -> None:
+    """Every candidate with all that it says, and how to decide."""
+    say(f"[bold]{escape(heading(found))}[/bold] ({found.status})")
+    for each in found.candidates:
+        say(f"\n[bold]{each.seq}. {escape(each.subject)}[/bold]")
+        for text in _texts(each):
+            say(indent(escape(text), "   "))
+        for note in _notes(each):
+            say(f"   {escape(note)}", style="yellow")
+    say("")
+    counts = f"{found.promoted} promoted, {found.declined} declined"
+    say(f"{len(found.candidates)} candidate(s); {counts} before.")
+    if found.refused:
+        seqs = ", ".join(map(str, found.refused))
+        say(f"Never cards, since they only name a table: seq {seqs}.", style="dim")
+    if found.waiting:
+        say("A last line of the ledger is still being written, and does not count yet.", style="yellow")
+    if found.candidates:
+        all_of_them = ",".join(str(each.seq) for each in found.candidates)
+        decide = f"memory-pipeline review {found.session_id} --workspace {workspace} --promote {all_of_them}"
+        say(f"To decide: {escape(decide)} (or --decline, for those that are not worth keeping)", style="dim")
+
+
+def print_outcome(outcome: ReviewOutcome, workspace: str) -> None:
+    """What was recorded, and what archive and index make of it."""
+    for decision in outcome.recorded:
+        say(f"Recorded as seq {decision.seq}: {_DONE[DecisionType(decision.type)]} {escape(_named(decision))}")
+    for named in outcome.unchanged:
+        say(f"{escape(named)} stands so already.", style="dim")
+    for named, why in outcome.refused.items():
+        say(f"Left out: {escape(named)}: {escape(why)}.", style="yellow")
+    if not outcome.recorded:
+        say("Nothing was added to the ledger.")
+    _print_followed(outcome.followed, workspace)
+    if outcome.waiting:
+        say(f"{outcome.waiting} candidate(s) of the session still wait.", style="dim")
+
+
+def print_foresight(found: Foresight) -> None:
+    """What a correction would take away, and what would become of cards."""
+    for named in found.unchanged:
+        say(f"{escape(named)} was taken away before.", style="dim")
+    if not found.taken_away:
+        say("Nothing is left to be taken away.")
+        return
+    say("This takes away:")
+    for decision in found.taken_away:
+        say(f"   seq {decision.seq}, {escape(decision.type)}: {escape(_named(decision))}")
+    say("What becomes of cards:" if found.cards else "No card changes.")
+    for effect in found.cards:
+        say(f"   {_told(effect)}", style="yellow")
+    say(f"{found.waiting} candidate(s) would wait afterwards.", style="dim")
+
+
+def print_proposal(found: Proposal, workspace: str) -> None:
+    """The cards for a session that starts, and how to take one."""
+    say(f"[bold]{escape(found.session_id)}: {escape(found.question)}[/bold]")
+    print_hits(found.cards)
+    if found.solved_questions:
+        say("\n[bold]Solved before[/bold] (advice, not to be taken)")
+        print_hits(found.solved_questions)
+    if found.degraded:
+        say("Degraded: a lexical answer from the archive alone.", style="yellow")
+    if found.pending:
+        say(f"Incomplete: {found.pending} of the workspace's points are still pending.", style="yellow")
+    if found.cards:
+        take = f"memory-pipeline propose {found.session_id} --workspace {workspace} --take {found.cards[0].card_id}"
+        say(f"\nTo take one: {escape(take)}", style="dim")
+
+
+def print_finalized(outcome: FinalizeOutcome) -> None:
+    """That a session is finalized, and what became of its solved question."""
+    say(f"{escape(outcome.session_id)} is finalized{'' if outcome.changed else ' already'}.")
+    if outcome.solved_question:
+        say(f"Its solved question is {outcome.solved_question}.")
+    else:
+        say(f"It has no solved question: {outcome.unsolved}.", style="yellow")
+    if outcome.recover:
+        say(f"The memory does not follow yet: {escape(str(outcome.followed.reason))}.", style="yellow")
+        say(f"It does by itself under Dagster; at once with: {outcome.recover}")
+
+
+def _print_followed(followed: Followed, workspace: str) -> None:
+    if not followed.saved:
+        say(f"Not saved in the archive yet: {escape(str(followed.reason))}.", style="yellow")
+        say(f"Nothing needs to be decided again: the sensor, or `memory-pipeline ingest -w {workspace}`, takes it in.")
+        return
+    for effect in followed.cards:
+        say(_told(effect))
+    if followed.recallable:
+        say("Saved, and recall follows.")
+    else:
+        say(f"Saved. Recall does not follow yet: {escape(str(followed.reason))}.", style="yellow")
+        say(f"The sensor completes it, or at once `memory-pipeline project --retry -w {workspace}`.")
+
+
+def _told(effect: Effect) -> str:
+    """What happened to a card, in a sentence."""
+    named = f"{effect.card_id} ({effect.family})" if effect.card_id else f"a card ({effect.family})"
+    kept = f"; {effect.sources} source(s) behind it" if effect.change != "deleted" else ""
+    said = "; it says something else then" if effect.rewritten else ""
+    flagged = "".join(f"; flagged {flag}: {Flag(flag).meaning}" for flag in effect.flags if flag in set(Flag))
+    return f"{named} «{escape(effect.title)}» {_CHANGES[effect.change]}{said}{kept}{flagged}."
+
+
+def _named(decision: Decision) -> str:
+    return (
+        f"{decision.subject} ({decision.detail})"
+        if decision.detail.startswith(("seq:", "phase:"))
+        else decision.subject
+    )
+
+
+def _texts(candidate: CandidatePreview) -> Iterator[str]:
+    yield candidate.detail
+    if candidate.rationale.strip():
+        yield f"Why: {candidate.rationale}"
+    yield f"Question: {candidate.question}"
+    if len(candidate.seqs) > 1:
+        yield f"Said {len(candidate.seqs)} times: seq {', '.join(map(str, candidate.seqs))}"
+
+
+def _notes(candidate: CandidatePreview) -> Iterator[str]:
+    yield from candidate.warnings
+    if candidate.joins:
+        yield f"confirms {candidate.joins}, as one more source"
+    for other in candidate.alike:
+        if other.card.card_id != candidate.joins:
+            yield _alike(other)
+
+
+def _alike(other: Alike) -> str:
+    how = "says the same but for form" if other.kind == "form" else f"says nearly the same ({other.likeness:.0%})"
+    family = "" if other.family is Family.CONCEPT else f" ({other.family})"
+    return f"{other.card.card_id}{family} {how}: {other.card.subject}: {other.card.detail}"

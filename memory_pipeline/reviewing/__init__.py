@@ -1,0 +1,19 @@
+"""The review of sessions: from clarified concepts to cards, and from cards to the next session."""
+
+from memory_pipeline.reviewing.outcome import FinalizeOutcome, Followed, Foresight, ReviewOutcome
+from memory_pipeline.reviewing.preview import CandidatePreview, Preview
+from memory_pipeline.reviewing.proposal import Proposal
+from memory_pipeline.reviewing.service import Reviewing, SessionView, Waiting
+
+__all__ = [
+    "CandidatePreview",
+    "FinalizeOutcome",
+    "Followed",
+    "Foresight",
+    "Preview",
+    "Proposal",
+    "ReviewOutcome",
+    "Reviewing",
+    "SessionView",
+    "Waiting",
+]

@@ -1,0 +1,130 @@
+"""What a reviewer is shown before deciding: every candidate of a session, with the cards that say the same already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_pipeline.archive import cards, duplicates
+from memory_pipeline.archive.intake import joined_cards
+from memory_pipeline.candidates import Candidate, candidates, text_key
+from memory_pipeline.review import Outcome, cited_ids
+from memory_pipeline.session_view import is_table, session_tables
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.database import Tx
+    from memory_pipeline.archive.duplicates import Alike
+    from memory_pipeline.cards import CardContent
+    from memory_pipeline.reviewing.state import SessionState
+
+_SHOWN = 80  # characters of a text in a warning
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatePreview:
+    """A clarification to decide about.
+
+    Attributes:
+        seq: by which it is named; the first of those that say the same.
+        seqs: of all that say the same, which are decided together.
+        subject, detail, rationale, concepts, tables: as it was written.
+        question: that the session asks.
+        joins: the card that it becomes one more source of; None where it makes a card of its own.
+        alike: the cards that say the same but for form, or nearly.
+        warnings: what a reviewer should mind.
+    """
+
+    seq: int
+    seqs: tuple[int, ...]
+    subject: str
+    detail: str
+    rationale: str
+    concepts: tuple[str, ...]
+    tables: tuple[str, ...]
+    question: str
+    joins: str | None
+    alike: tuple[Alike, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What there is to decide about a session.
+
+    Attributes:
+        session_id, question, status: of the session.
+        candidates: all of them, in seq order.
+        promoted: how many clarifications are promoted.
+        declined: how many are declined.
+        refused: the seqs of those that only name a table, and never become cards.
+        waiting: whether a last line is still being written, and does not count yet.
+    """
+
+    session_id: str
+    question: str
+    status: str
+    candidates: tuple[CandidatePreview, ...]
+    promoted: int
+    declined: int
+    refused: tuple[int, ...]
+    waiting: bool
+
+
+def preview(tx: Tx, state: SessionState) -> Preview:
+    """What there is to decide about a session, from its ledger and from the archive; neither is changed."""
+    found = candidates(state.decisions, state.view)
+    written = [each.clarification for each in found]
+    joined = joined_cards(tx, [(text_key(each), each.rationale) for each in written])
+    alike = duplicates.alike(tx, [(each.subject, each.detail) for each in written])
+    tables = session_tables(state.decisions)
+    cited = cards.contents(tx, {card_id for each in written for card_id in cited_ids(each.rationale)})
+    return Preview(
+        session_id=state.reading.session_id,
+        question=state.question,
+        status=state.manifest.status.value,
+        candidates=tuple(
+            _previewed(candidate, state.question, joins, others, tuple(_warnings(candidate, joins, cited, tables)))
+            for candidate, joins, others in zip(found, joined, alike, strict=True)
+        ),
+        promoted=len(state.view.seqs(Outcome.PROMOTED)),
+        declined=len(state.view.seqs(Outcome.DECLINED)),
+        refused=state.view.seqs(Outcome.REFUSED),
+        waiting=state.reading.waiting,
+    )
+
+
+def _previewed(
+    candidate: Candidate, question: str, joins: str | None, alike: Sequence[Alike], warnings: tuple[str, ...]
+) -> CandidatePreview:
+    written = candidate.clarification
+    return CandidatePreview(
+        seq=written.seq,
+        seqs=candidate.seqs,
+        subject=written.subject,
+        detail=written.detail,
+        rationale=written.rationale,
+        concepts=written.concepts,
+        tables=written.tables,
+        question=question,
+        joins=joins,
+        alike=tuple(alike),
+        warnings=warnings,
+    )
+
+
+def _warnings(
+    candidate: Candidate, joins: str | None, cited: Mapping[str, CardContent], tables: frozenset[str]
+) -> Iterator[str]:
+    written = candidate.clarification
+    if is_table(written.subject, tables):
+        yield f"{written.subject[:_SHOWN]} is a table of this session, and no concept"
+    for seq, outcome in candidate.decided.items():
+        yield f"the same was {outcome.value} already, as seq {seq}"
+    for card_id in cited_ids(written.rationale):
+        if card_id not in cited:
+            yield f"{card_id}, which it cites, is gone"
+        elif card_id != joins:
+            card = cited[card_id]
+            says = f"{(card.subject or card.question)[:_SHOWN]}: {(card.detail or card.sql)[:_SHOWN]}"
+            yield f"{card_id}, which it cites, says something else ({says}): this makes another card of it"

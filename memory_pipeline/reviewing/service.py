@@ -1,0 +1,353 @@
+"""What a reviewer does to a session, each as one call: may they, write it into the ledger, and have the rest follow.
+
+The ledger is the one fact. What comes after it, in archive and index, may fail: nothing is lost then and nothing needs
+repeating, since the sensors, or the next ingest and projection, do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from memory_pipeline import ledger
+from memory_pipeline.archive import cards, grants, identities, projections, sessions, waiting
+from memory_pipeline.archive.effects import Standing, effects, rehearsed, standing
+from memory_pipeline.archive.grants import Role
+from memory_pipeline.archive.incomplete import points_of
+from memory_pipeline.archive.intake import intake_concepts, intake_solved_questions
+from memory_pipeline.candidates import (
+    Correction,
+    Plan,
+    candidates,
+    foreseen,
+    plan_correction,
+    plan_review,
+    taken_away,
+)
+from memory_pipeline.cards import Family
+from memory_pipeline.completion import Completion, complete
+from memory_pipeline.errors import InvalidReview, MemoryPipelineError
+from memory_pipeline.review import review
+from memory_pipeline.reviewing.outcome import FinalizeOutcome, Followed, Foresight, ReviewOutcome
+from memory_pipeline.reviewing.preview import Preview, preview
+from memory_pipeline.reviewing.proposal import Decided, Proposal, plan_taking, proposed
+from memory_pipeline.reviewing.state import SessionState, session_directory, session_state
+from memory_pipeline.session_view import Memory, as_markdown, memories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memory_pipeline.archive.database import Tx
+    from memory_pipeline.archive.waiting import WaitingSession
+    from memory_pipeline.ledger import Decision
+    from memory_pipeline.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits for a review in a workspace.
+
+    Attributes:
+        sessions: those with candidates, as far as the archive has read them.
+        unread: how many sessions have changed since they were read.
+    """
+
+    sessions: tuple[WaitingSession, ...]
+    unread: int
+
+    @property
+    def candidates(self) -> int:
+        """How many clarifications wait in all."""
+        return sum(session.candidates for session in self.sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """What a session has decided to remember; `memories` are the approved ones first, then the declined."""
+
+    session_id: str
+    question: str
+    status: str
+    memories: tuple[Memory, ...]
+
+    def as_markdown(self) -> str:
+        """The session's memories as text that Markdown shows just as it is."""
+        return as_markdown(f"Memories of {self.session_id}", self.memories)
+
+
+class Reviewing:
+    """The review of sessions, on behalf of one principal.
+
+    Looking takes any grant of the workspace, deciding a reviewer's or an administrator's; finalizing takes none, as a
+    session belongs to whoever may write its directory. All raise UnknownWorkspace, NotPermitted, SessionsUnavailable,
+    SessionNotFound, LedgerUnavailable, ArchiveUnavailable and SchemaOutOfDate; nothing was recorded then.
+
+    Args:
+        runtime: archive, index and embedder, of which the latter two may be away.
+        principal: who acts; by default whom the settings name.
+    """
+
+    def __init__(self, runtime: Runtime, principal: str | None = None) -> None:
+        self._runtime = runtime
+        self.principal = principal or runtime.settings.acting_principal
+
+    def require_reviewer(self, workspace: str) -> None:
+        """Ask whether the principal may decide; it is asked again when something is decided."""
+        with self._allowed(workspace, Role.REVIEWER):
+            pass
+
+    def waiting(self, workspace: str) -> Waiting:
+        """The sessions with candidates, those that wait longest first, as far as the archive has read them."""
+        with self._reading(workspace) as tx:
+            found = waiting.sessions_to_review(tx)
+        changed = waiting.unread(self._runtime.database, self._runtime.settings.sessions, workspace).changed
+        return Waiting(tuple(found), changed)
+
+    def preview(self, workspace: str, session_id: str) -> Preview:
+        """Every candidate of a session, from its ledger as it is now; nothing is changed."""
+        with self._session(workspace, session_id) as (tx, state):
+            return preview(tx, state)
+
+    def view(self, workspace: str, session_id: str) -> SessionView:
+        """What a session has decided to remember, made of its ledger as it is now."""
+        with self._session(workspace, session_id) as (_, state):
+            session = state.reading.session_id, state.question, state.manifest.status.value
+            return SessionView(*session, memories(state.decisions))
+
+    def propose(self, workspace: str, session_id: str, *, limit: int = 10, degraded: bool = False) -> Proposal:
+        """The cards to show to the reviewer of a session that starts, without what it has decided already.
+
+        Args:
+            workspace: whose.
+            session_id: which session.
+            limit: how many cards, and how many solved questions, at most.
+            degraded: whether PostgreSQL may answer by words alone, with the index or the model away.
+
+        Raises:
+            InvalidInput, IndexUnavailable, EmbedderUnavailable, IndexIncompatible: as `Recall.search`.
+        """
+        with self._session(workspace, session_id) as (tx, state):
+            decided = Decided.by(state, tx.language)
+        return proposed(self._runtime, workspace, state, decided, limit=limit, degraded=degraded)
+
+    def record(
+        self,
+        workspace: str,
+        session_id: str,
+        *,
+        promote: Collection[int] = (),
+        decline: Collection[int] = (),
+        partial: bool = False,
+    ) -> ReviewOutcome:
+        """Promote and decline candidates. Doing the same again adds nothing.
+
+        Args:
+            workspace: whose.
+            session_id: which session.
+            promote: seqs of the clarifications that become cards; of equal ones any stands for all.
+            decline: seqs of those that do not.
+            partial: whether to record the rest where some of it cannot be done, as after a long look at a checklist.
+
+        Raises:
+            InvalidReview: something named is no candidate.
+        """
+        return self._decide(
+            workspace,
+            session_id,
+            lambda _, state: plan_review(state.decisions, promote, decline, by=self.principal),
+            partial=partial,
+        )
+
+    def foresee(self, workspace: str, session_id: str, correction: Correction) -> Foresight:
+        """What a correction would take away, and what that would do to cards; nothing is changed.
+
+        Raises:
+            InvalidReview: there is no such decision or phase.
+        """
+        with self._session(workspace, session_id) as (_, state):
+            plan = plan_correction(state.decisions, correction, by=self.principal)
+        if plan.refused:
+            raise InvalidReview(plan.refused)
+        further = foreseen(plan.entries, after=state.last_seq, at=datetime.now(UTC))
+        reading = replace(state.reading, decisions=state.decisions)
+        return Foresight(
+            session_id=state.reading.session_id,
+            taken_away=taken_away(state.decisions, further),
+            unchanged=plan.unchanged,
+            waiting=_waiting((*state.decisions, *further)),
+            cards=rehearsed(self._runtime.database, reading, workspace, further, principal=self.principal),
+        )
+
+    def correct(self, workspace: str, session_id: str, correction: Correction, *, reason: str = "") -> ReviewOutcome:
+        """Take decisions away, for good: decide anew what is to count again.
+
+        Raises:
+            InvalidReview: there is no such decision or phase.
+        """
+        return self._decide(
+            workspace,
+            session_id,
+            lambda _, state: plan_correction(state.decisions, correction, by=self.principal, reason=reason),
+        )
+
+    def take(
+        self, workspace: str, session_id: str, card_ids: Collection[str], *, reject: Collection[str] = ()
+    ) -> ReviewOutcome:
+        """Take cards over as clarifications of the session's own, which cite them.
+
+        Promoted in their turn, they are one more source of these cards.
+
+        Args:
+            workspace: whose.
+            session_id: which session.
+            card_ids: of concepts, rules and pitfalls.
+            reject: cards that this session is not to be shown again.
+
+        Raises:
+            InvalidReview: a card is not there, or is none to be taken.
+        """
+
+        def planned(tx: Tx, state: SessionState) -> Plan:
+            found = cards.contents(tx, {*card_ids, *reject})
+            return plan_taking(found, card_ids, reject, Decided.by(state, tx.language))
+
+        return self._decide(workspace, session_id, planned)
+
+    def finalize(self, workspace: str, session_id: str) -> FinalizeOutcome:
+        """Finalize a session, whatever state the memory is in; then have its solved question follow, if it can.
+
+        Raises:
+            SessionsUnavailable, SessionNotFound, LedgerUnavailable: it is not finalized.
+        """
+        directory = self._directory(workspace, session_id)
+        with ledger.open_for_appending(directory, workspace):  # nobody is in the middle of a decision
+            changed = ledger.finalize(directory, workspace, by=self.principal)
+        try:
+            with self._runtime.database.transaction(workspace) as tx:
+                before = _Before.of(tx, ledger.session_id(directory))
+        except MemoryPipelineError as error:
+            followed, after = Followed(saved=False, reason=str(error)), None
+        else:
+            followed, after = self._follow(workspace, directory, before)
+        solved = (
+            [card.card_id for card in after.cards.values() if card.family is Family.SOLVED_QUESTION] if after else []
+        )
+        return FinalizeOutcome(
+            session_id=ledger.session_id(directory),
+            changed=changed,
+            solved_question=solved[0] if solved else None,
+            unsolved=None if solved else _why_unsolved(directory, workspace, saved=followed.saved),
+            followed=followed,
+            recover=_recovery(workspace, followed),
+        )
+
+    def _decide(
+        self,
+        workspace: str,
+        session_id: str,
+        planned: Callable[[Tx, SessionState], Plan],
+        *,
+        partial: bool = False,
+    ) -> ReviewOutcome:
+        """Append what a plan comes to, and have archive and index follow."""
+        with self._allowed(workspace, Role.REVIEWER):
+            directory = self._directory(workspace, session_id)
+        with ledger.open_for_appending(directory, workspace) as writer:
+            # What is written is decided on what is there under the lock, by somebody who may still do it.
+            with self._allowed(workspace, Role.REVIEWER) as tx:
+                state = session_state(tx, writer.read())
+                plan = planned(tx, state)
+                before = _Before.of(tx, state.reading.session_id)
+            if plan.refused and not partial:
+                raise InvalidReview(plan.refused)
+            recorded = writer.append(plan.entries, after=state.last_seq)
+        followed, _ = self._follow(workspace, directory, before)
+        return ReviewOutcome(
+            session_id=state.reading.session_id,
+            recorded=recorded,
+            unchanged=plan.unchanged,
+            waiting=_waiting((*state.decisions, *recorded)),
+            followed=followed,
+            refused=plan.refused,
+        )
+
+    def _follow(self, workspace: str, directory: Path, before: _Before) -> tuple[Followed, Standing | None]:
+        """Take a session's ledger into the archive, and bring the points up to date; neither failing is an error."""
+        database = self._runtime.database
+        try:
+            with database.transaction(workspace, writing=True) as tx:
+                identities.register(tx, self._runtime.identity)
+                sessions.take_in(tx, ledger.read_session(directory, workspace))
+            intake_concepts(database, workspace, principal=self.principal)
+            intake_solved_questions(database, workspace, principal=self.principal)
+            with database.transaction(workspace, snapshot=True) as tx:
+                after = standing(tx, before.session_id, before.standing.cards)
+                items = {*before.items, *points_of(tx, after.cards)}
+                along = projections.made_pending(tx, before.standing.at)
+        except MemoryPipelineError as error:
+            return Followed(saved=False, reason=str(error)), None
+        done = (
+            complete(self._runtime, workspace, items, along=along)
+            if items or along
+            else Completion(recallable=True, reason=None)
+        )
+        found = effects(before.standing, after)
+        return Followed(saved=True, cards=found, recallable=done.recallable, reason=done.reason), after
+
+    def _directory(self, workspace: str, session_id: str) -> Path:
+        return session_directory(self._runtime.settings.sessions, workspace, session_id)
+
+    @contextmanager
+    def _session(self, workspace: str, session_id: str) -> Iterator[tuple[Tx, SessionState]]:
+        with self._reading(workspace) as tx:
+            directory = self._directory(workspace, session_id)
+            yield tx, session_state(tx, ledger.read_session(directory, workspace))
+
+    @contextmanager
+    def _reading(self, workspace: str) -> Iterator[Tx]:
+        with self._runtime.database.transaction(workspace, snapshot=True) as tx:
+            grants.require_in(tx, self.principal, Role.READER)
+            yield tx
+
+    @contextmanager
+    def _allowed(self, workspace: str, role: Role) -> Iterator[Tx]:
+        with self._runtime.database.transaction(workspace) as tx:
+            grants.require_in(tx, self.principal, role)
+            yield tx
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The cards that a session stood behind before a change, and the items that recall needed for them."""
+
+    session_id: str
+    standing: Standing
+    items: frozenset[str]
+
+    @classmethod
+    def of(cls, tx: Tx, session_id: str) -> _Before:
+        found = standing(tx, session_id)
+        return cls(session_id, found, frozenset(points_of(tx, found.cards)))
+
+
+def _waiting(decisions: Sequence[Decision]) -> int:
+    return len(candidates(decisions, review(decisions)))
+
+
+def _why_unsolved(directory: Path, workspace: str, *, saved: bool) -> str:
+    reading = ledger.read_session(directory, workspace)
+    if review(reading.decisions).approved is None:
+        return "its ledger approves no SQL"
+    if reading.sql is None:
+        return f"SQL was approved, but {ledger.SQL_FILE} is missing, blank or unreadable"
+    return "an administrator deleted it" if saved else "the archive has not taken it in yet"
+
+
+def _recovery(workspace: str, followed: Followed) -> str | None:
+    project = f"memory-pipeline project --retry --workspace {workspace}"
+    if not followed.saved:
+        return f"memory-pipeline ingest --workspace {workspace} && {project}"
+    return None if followed.recallable else project
