@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import sys
 import termios
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pexpect
-import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,8 +17,8 @@ from rich.cells import cell_len
 
 from memory_pipeline.cli import checklist
 from memory_pipeline.cli.checklist import Choice, Item, choose
+from tests.terminals import Terminal
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 PROMOTE, DECLINE, LATER = Choice
 RECORD = ("enter", "enter")
 WORDS = [f"word{number}" for number in range(1, 2400)]  # some 20,000 characters
@@ -393,55 +389,22 @@ chosen = choose("Review of session s-17", items)
 ctrl_z = signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL
 json.dump({"chosen": chosen, "ctrl_z": ctrl_z}, open(sys.argv[2], "w"))
 """
-PATIENCE = 20  # seconds
 
 
-class Terminal:
-    """A program under a pseudo-terminal, and what is on its screen."""
+class Chooser(Terminal):
+    """The checklist alone, and what was chosen in it."""
 
     def __init__(self, directory: Path, items: list[Item], *arguments: str, **environment: str) -> None:
         given, self.result = directory / "items.json", directory / "result.json"
         given.write_text(json.dumps([asdict(item) for item in items]))
-        command = ["-c", PROGRAM, str(given), str(self.result), *arguments]
-        env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TERM": "xterm-256color", **environment}
-        self.screen = pyte.Screen(80, 24)
-        self._stream = pyte.ByteStream(self.screen)
-        self.program = pexpect.spawn(sys.executable, command, env=env, cwd=CHECKOUT, dimensions=(24, 80))
-        self.settings = termios.tcgetattr(self.program.child_fd)
-        self.output = b""
-
-    def until(self, text: str) -> str:
-        """Wait until a text is on the screen."""
-        end = time.monotonic() + PATIENCE
-        while text not in "\n".join(self.screen.display):
-            assert time.monotonic() < end, self.screen.display
-            self._read()
-        return "\n".join(self.screen.display)
-
-    def resize(self, width: int, height: int) -> None:
-        self.screen.resize(height, width)
-        self.program.setwinsize(height, width)
+        super().__init__("-c", PROGRAM, str(given), str(self.result), *arguments, **environment)
 
     def ended(self) -> dict[str, int] | None:
         """What was chosen, once the program has ended."""
-        end = time.monotonic() + PATIENCE
-        while self._read():
-            assert time.monotonic() < end, self.screen.display
-        self.program.wait()
+        self.wait()
         result = json.loads(self.result.read_text())
         assert result["ctrl_z"]
         return result["chosen"]
-
-    def _read(self) -> bool:
-        try:
-            read = self.program.read_nonblocking(65536, timeout=0.1)
-        except pexpect.TIMEOUT:
-            return True
-        except pexpect.EOF:
-            return False
-        self.output += read
-        self._stream.feed(read)
-        return True
 
 
 @pytest.fixture
@@ -449,8 +412,8 @@ def terminal(tmp_path):
     """Starts the program."""
     started = []
 
-    def start(items: list[Item], *arguments: str, **environment: str) -> Terminal:
-        started.append(Terminal(tmp_path, items, *arguments, **environment))
+    def start(items: list[Item], *arguments: str, **environment: str) -> Chooser:
+        started.append(Chooser(tmp_path, items, *arguments, **environment))
         return started[-1]
 
     yield start

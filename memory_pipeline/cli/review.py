@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memory_pipeline.reviewing import Reviewing, ReviewOutcome
 
 _NOT_DONE = 1
+_NOBODY = "there is nobody to ask whether to take it away: look at --preview, and add --yes to do it"
 _NUMBERS = re.compile(r"[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*")
 
 
@@ -180,6 +181,9 @@ def _by_checklist(workspace: str, session: str, *, json_output: bool) -> None:
     with opened_reviewing() as reviewing:
         reviewing.require_reviewer(workspace)  # before somebody goes through forty of them in vain
         found = reviewing.preview(workspace, session)
+        if not found.candidates:
+            click.echo(f"{session} has nothing to decide: {found.promoted} promoted, {found.declined} declined.")
+            return
         chosen = choose(display.heading(found), display.items(found))
         if chosen is None:
             click.echo("Nothing was recorded.", err=True)
@@ -203,8 +207,11 @@ def _correct(
     yes: bool,
     json_output: bool,
 ) -> None:
+    asking = not (preview or yes)
+    if asking and json_output:
+        raise InvalidInput(_NOBODY)
     with opened_reviewing() as reviewing:
-        if preview or not yes:
+        if preview or asking:
             foreseen = reviewing.foresee(workspace, session, correction)
             if preview and json_output:
                 print_json(foreseen.as_json())
@@ -220,7 +227,7 @@ def _correct(
 def _confirm() -> None:
     """Ask whoever sits there; nobody is no answer."""
     if not sys.stdin.isatty():
-        raise InvalidInput("there is nobody to ask whether to take it away: add --yes to do it")
+        raise InvalidInput(_NOBODY)
     if not click.confirm("Take it away, for good?", err=True):
         click.echo("Nothing was recorded.", err=True)
         sys.exit(_NOT_DONE)
