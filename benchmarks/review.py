@@ -1,0 +1,111 @@
+"""How long the review of a session takes in a large workspace, step by step.
+
+    python -m benchmarks.review [--cards 10000] [--candidates 40] [--rounds 5] [--json FILE]
+
+Seconds on this machine, the median of some sessions of so many candidates each; the home is made for the run and
+removed. The cards are those of `benchmarks.recall_latency`. A stand-in takes the model's place, which answers at once:
+what a real one takes for the new cards comes on top.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.recall_latency import BagOfWords, Speech, fill
+from memory_pipeline.candidates import Retraction
+from memory_pipeline.reviewing import Reviewing
+from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import embedded_settings
+
+_WORKSPACE = "large"
+_MANIFEST = """\
+id: {id}
+workspace: large
+question: "{question}"
+database: dwh
+schema: public
+status: open
+created_at: 2026-01-05T08:00:00Z
+updated_at: 2026-01-05T08:00:00Z
+updated_by: benchmark
+"""
+
+
+def begin(root: Path, session: str, speech: Speech, candidates: int) -> None:
+    """Write a session of so many clarifications that nobody has decided about."""
+    directory = root / _WORKSPACE / session
+    directory.mkdir(parents=True)
+    lines = [
+        {
+            "seq": seq,
+            "ts": "2026-01-05T08:01:00Z",
+            "type": "concept_clarified",
+            "subject": f"{speech.some(1, 4)} {session}",
+            "detail": speech.some(6, 30),
+        }
+        for seq in range(1, candidates + 1)
+    ]
+    (directory / "review_decisions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (directory / "manifest.yaml").write_text(_MANIFEST.format(id=session, question=speech.some(6, 14)))
+
+
+def measure(home: Path, cards: int, candidates: int, rounds: int) -> dict[str, float]:
+    """What each step takes, in seconds."""
+    taken: dict[str, list[float]] = defaultdict(list)
+
+    def timed(step: str, work: Callable[[], object]) -> None:
+        start = time.perf_counter()
+        work()
+        taken[step].append(time.perf_counter() - start)
+
+    speech = Speech()
+    with Runtime(embedded_settings(home), create=True) as runtime:
+        runtime.migrate()
+        runtime.embedder = BagOfWords(speech)  # type: ignore[assignment,method-assign]  # in place of the model
+        fill(runtime, speech, cards)
+        reviewing = Reviewing(runtime, "benchmark")
+        for number in range(rounds):
+            session = f"session-{number}"
+            begin(runtime.settings.sessions, session, speech, candidates)
+            every = range(1, candidates + 1)
+            marker = Retraction([candidates + 1])
+            timed("propose", lambda: reviewing.propose(_WORKSPACE, session))  # noqa: B023  # called at once
+            timed("preview", lambda: reviewing.preview(_WORKSPACE, session))  # noqa: B023
+            timed("promote all", lambda: reviewing.record(_WORKSPACE, session, promote=every))  # noqa: B023
+            timed("promote all again", lambda: reviewing.record(_WORKSPACE, session, promote=every))  # noqa: B023
+            timed("foresee a retraction", lambda: reviewing.foresee(_WORKSPACE, session, marker))  # noqa: B023
+            timed("retract", lambda: reviewing.correct(_WORKSPACE, session, marker))  # noqa: B023
+            timed("session view", lambda: reviewing.view(_WORKSPACE, session))  # noqa: B023
+    return {step: statistics.median(times) for step, times in taken.items()}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cards", type=int, default=10_000)
+    parser.add_argument("--candidates", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        found = measure(Path(directory) / "home", given.cards, given.candidates, given.rounds)
+    table = Table("step", "seconds", title=f"{given.candidates} candidates among {given.cards:,} cards")
+    for step, seconds in found.items():
+        table.add_row(step, f"{seconds:.2f}")
+    Console().print(table)
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
