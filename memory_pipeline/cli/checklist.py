@@ -142,14 +142,11 @@ def _wrapped(text: str, width: int) -> Iterator[tuple[int, str]]:
     """The lines of a text at a width, each with where in the text it begins."""
     start = 0
     for line in text.split("\n"):
-        if not line.isascii():
-            parts = _folded(line, width)
-        elif len(line) > width:
-            parts = _folded_ascii(line, width)
+        if len(line) <= width and line.isascii():
+            yield start, line
         else:
-            parts = iter([(0, line)])
-        for offset, part in parts:
-            yield start + offset, part
+            fold = _folded_ascii if line.isascii() else _folded
+            yield from ((start + offset, part) for offset, part in fold(line, width))
         start += len(line) + 1
 
 
