@@ -411,7 +411,7 @@ class Terminal:
         given, self.result = directory / "items.json", directory / "result.json"
         given.write_text(json.dumps([asdict(item) for item in items]))
         command = ["-c", PROGRAM, str(given), str(self.result), *arguments]
-        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
         env = {**inherited, "PYTHONPATH": str(CHECKOUT), "TERM": "xterm-256color", **environment}
         self.screen = pyte.Screen(80, 24)
         self._stream = pyte.ByteStream(self.screen)
@@ -526,8 +526,8 @@ class TestTerminal:
         assert "  [ ] 1 ! patient" in seen
         assert not re.search(rb"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)[;m]", run.output)
 
-    def test_another_size_is_noticed(self, terminal):
-        run = terminal(some(40))
+    def test_another_size_is_noticed_whatever_size_the_environment_names(self, terminal):
+        run = terminal(some(40), LINES="24", COLUMNS="80")
         run.until("? keys")
         run.program.send("\x1b[F")
         run.until("> [x] 40")
