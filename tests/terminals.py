@@ -19,7 +19,7 @@ class Terminal:
     """Python under a pseudo-terminal of 80 by 24, whose screen is read as somebody would see it."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
-        inherited = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
+        inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
         env = {**inherited, "PYTHONPATH": str(CHECKOUT), "TERM": "xterm-256color", **environment}
         self.screen = pyte.Screen(80, 24)
         self._stream = pyte.ByteStream(self.screen)

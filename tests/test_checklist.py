@@ -488,8 +488,8 @@ class TestTerminal:
         assert "  [ ] 1 ! patient" in seen
         assert not re.search(rb"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)[;m]", run.output)
 
-    def test_another_size_is_noticed(self, terminal):
-        run = terminal(some(40))
+    def test_another_size_is_noticed_whatever_size_the_environment_names(self, terminal):
+        run = terminal(some(40), LINES="24", COLUMNS="80")
         run.until("? keys")
         run.program.send("\x1b[F")
         run.until("> [x] 40")

@@ -5,6 +5,7 @@ It draws on standard error and reads standard input; both have to be a terminal.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -486,6 +487,13 @@ class _Terminal(LinuxDriver):
         while True:
             with suppress(UnicodeDecodeError):
                 return super().run_input_thread()
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """The size that the terminal has now; LINES and COLUMNS, which a parent may hand on, keep an earlier one."""
+        try:
+            return os.get_terminal_size(self.fileno)
+        except OSError:
+            return super()._get_terminal_size()
 
 
 class _Checklist(App[dict[int, Choice]], inherit_bindings=False):
