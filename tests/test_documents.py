@@ -11,6 +11,7 @@ import pytest
 from click import Group
 
 from memory_pipeline import Recall, errors
+from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.cards import Collection
 from memory_pipeline.cli import cli
@@ -18,6 +19,7 @@ from memory_pipeline.demo.run import copy_samples
 from memory_pipeline.propagation import project
 from memory_pipeline.recall.fusion import WEIGHTS
 from memory_pipeline.settings import Settings
+from tests.builders import a_session, clarified
 from tests.command_line import runner
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -106,6 +108,19 @@ def test_exit_codes_are_distinct_and_documented():
     assert len(set(codes)) == len(codes)
     table = {int(code) for code in re.findall(r"^\| (\d+) \|", EVERYTHING, re.MULTILINE)}
     assert set(codes) <= table
+
+
+def test_the_review_from_python_is_what_is_documented(settings, runtime, monkeypatch, capsys):
+    [code] = re.findall(
+        r"```python\n(.*?)```", (CHECKOUT / "docs/operations.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    workspaces.make(runtime.database, "clinic", language="english", principal="tester")
+    a_session(settings.sessions, clarified(1), clarified(2, "other"), session="2026-01-05-ablations", status="open")
+    monkeypatch.setattr("memory_pipeline.settings.load_settings", lambda: settings)
+    exec(compile(code, "operations.md", "exec"), {})  # noqa: S102  # what is documented
+    out = capsys.readouterr().out
+    assert out.startswith("[3, 4] True True\n# Memories of 2026")
+    assert "**active patient**: flag" in out
 
 
 def test_the_tour_is_what_its_commands_do(tmp_path):

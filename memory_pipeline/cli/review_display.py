@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def print_preview(found: Preview, workspace: str) -> None:
         say("A last line of the ledger is still being written, and does not count yet.", style="yellow")
     if found.candidates:
         all_of_them = ",".join(str(each.seq) for each in found.candidates)
-        decide = f"memory-pipeline review {found.session_id} --workspace {workspace} --promote {all_of_them}"
+        decide = f"memory-pipeline review {quote(found.session_id)} --workspace {workspace} --promote {all_of_them}"
         say(f"To decide: {escape(decide)} (or --decline, for those that are not worth keeping)", style="dim")
 
 
@@ -135,7 +136,9 @@ def print_proposal(found: Proposal, workspace: str) -> None:
     if found.pending:
         say(f"Incomplete: {found.pending} of the workspace's points are still pending.", style="yellow")
     if found.cards:
-        take = f"memory-pipeline propose {found.session_id} --workspace {workspace} --take {found.cards[0].card_id}"
+        take = (
+            f"memory-pipeline propose {quote(found.session_id)} --workspace {workspace} --take {found.cards[0].card_id}"
+        )
         say(f"\nTo take one: {escape(take)}", style="dim")
 
 
