@@ -12,4 +12,4 @@ WHERE c.workspace = :workspace AND (c.card_id = ANY(:card_ids) OR c.card_id IN (
 ORDER BY c.card_id COLLATE "C"
 
 -- name: moment
-SELECT now() AS now
+SELECT now() AS now FROM workspace WHERE workspace = :workspace
