@@ -35,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """Takes away single decisions, which never return."""
+    """Takes away single decisions, which never return; a marker with its equals."""
 
     seqs: Collection[int]
 
@@ -125,11 +125,12 @@ def plan_correction(decisions: Sequence[Decision], correction: Correction, *, by
         reason: why, as it is written into the ledger.
     """
     because = f"{reason} (decided by {by})" if reason else f"decided by {by}"
-    effective = review(decisions).effective
+    view = review(decisions)
+    effective = view.effective
     if isinstance(correction, Rollback):
         return _plan_rollback(correction, [d for d in decisions if d.seq in effective], because)
     known = {decision.seq: decision for decision in decisions}
-    seqs = sorted(set(correction.seqs))
+    seqs = sorted({each for seq in correction.seqs for each in _decided_together(seq, known, view)})
     return Plan(
         entries=tuple(
             Entry(DecisionType.DECISION_RETRACTED, known[seq].subject, detail=f"seq:{seq}", rationale=because)
@@ -159,6 +160,13 @@ def foreseen(entries: Sequence[Entry], *, after: int, at: datetime) -> tuple[Dec
     )
 
 
+def said_still(gone: Collection[Decision], left: Sequence[Decision]) -> tuple[int, ...]:
+    """The seqs of effective clarifications that say the same as some of those that were taken away."""
+    view = review(left)
+    keys = {text_key(decision) for decision in gone if decision.type == DecisionType.CONCEPT_CLARIFIED}
+    return tuple(decision.seq for decision in left if decision.seq in view.outcomes and text_key(decision) in keys)
+
+
 def taken_away(before: Sequence[Decision], further: Sequence[Decision]) -> tuple[Decision, ...]:
     """The decisions that are effective before further ones, and not after them."""
     gone = review(before).effective - review([*before, *further]).effective
@@ -173,6 +181,18 @@ def _plan_rollback(rollback: Rollback, effective: Sequence[Decision], because: s
         return Plan((), unchanged=(named,))
     reopened = f"phase:{rollback.phase}"
     return Plan((Entry(DecisionType.PHASE_REOPENED, reopened, detail=reopened, rationale=because),))
+
+
+def _decided_together(seq: int, known: Mapping[int, Decision], view: Review) -> set[int]:
+    """A decision; of one that decides about a clarification also those that decide the same about equal ones."""
+    targets = [target for target, marker in view.decided_by.items() if marker == seq]
+    equal = {(text_key(known[target]), view.outcomes[target]) for target in targets}
+    of_equal = (
+        marker
+        for target, marker in view.decided_by.items()
+        if targets and (text_key(known[target]), view.outcomes[target]) in equal
+    )
+    return {seq, *of_equal}
 
 
 def _marker(clarification: Decision, outcome: Outcome, by: str) -> Entry:

@@ -123,8 +123,9 @@ class TestChoosing:
             (["l", "l"], [PROMOTE, PROMOTE, PROMOTE]),
             (["space", "l", "l"], [PROMOTE, PROMOTE, PROMOTE]),
             (["l", "space"], [PROMOTE, PROMOTE, PROMOTE]),
-            (["n"], [DECLINE, DECLINE, DECLINE]),
-            (["n", "end", "space"], [DECLINE, DECLINE, PROMOTE]),
+            (["n"], [LATER, LATER, LATER]),
+            (["d"], [DECLINE, DECLINE, DECLINE]),
+            (["d", "end", "space"], [DECLINE, DECLINE, PROMOTE]),
             (["space", "down", "l", "a"], [PROMOTE, PROMOTE, PROMOTE]),
         ],
     )
@@ -159,7 +160,7 @@ class TestMoving:
         assert seen.pane[0] == f"concept {number}"
 
     def test_five_hundred_items_scroll(self):
-        seen = after("n", "end", "space", items=some(500))
+        seen = after("d", "end", "space", items=some(500))
         assert "> [x] 500   concept 500" in seen.screen
         assert "  [ ] 494   concept 494" in seen.screen
         assert "promote 1   [ ] decline 499   [?] later 0" in seen.screen
@@ -275,7 +276,7 @@ class TestReading:
             "PgUp PgDn Home End",
             "Space",
             "l ",
-            "a n",
+            "a d n",
             "[ ] Shift-Up/Down",
             "Tab",
             "Enter",
@@ -304,7 +305,7 @@ class TestSizes:
 
     def test_the_footer_names_the_keys(self):
         footer = after().lines[-1].rstrip()
-        assert footer == "Space toggle  l later  a all  n none  Tab text  Enter record  Esc leave  ? keys"
+        assert footer == "Space toggle  l later  a d n all  Tab text  Enter record  Esc leave  ? keys"
 
     def test_the_question_fits_a_small_terminal(self):
         seen = after("enter", items=some(40), size=(40, 12))
@@ -475,7 +476,7 @@ class TestTerminal:
         run.until("? keys")
         run.program.send(b"\xff\xe9")
         time.sleep(0.2)  # more than what is read at once with them
-        run.program.send("n")
+        run.program.send("d")
         assert "decline 3" in run.until("decline 3")
         run.program.send("q")
         assert run.ended() is None

@@ -81,7 +81,7 @@ class TestReview:
         assert (code, err) == (0, "")
         assert "Recorded as seq 8: promoted active patient (seq:1)" in out
         assert "mem-0003 (concept) «third» is made; 1 source(s) behind it." in out
-        assert "Saved, and recall follows." in out
+        assert "Saved and recallable." in out
         assert markers(archive) == [
             *(("memory_promoted", f"seq:{seq}") for seq in (1, 3, 5)),
             ("memory_promotion_declined", "seq:7"),
@@ -128,7 +128,7 @@ class TestReview:
         monkeypatch.setattr("memory_pipeline.runtime.open_index", away)
         code, out, _ = run("review", *THIS, "--promote", "1")
         assert code == 0
-        assert "Recall does not follow yet: the index is away." in out
+        assert "Saved, but not recallable yet: the index is away." in out
         assert "memory-pipeline project --retry" in out
 
     def test_takes_a_grant_that_no_option_gives(self, archive, run, runtime, monkeypatch):
@@ -149,7 +149,7 @@ class TestReview:
         assert (found["candidates"], found["unread"]) == (2, 1)
         _, out, _ = run("review", "--workspace", CLINIC)
         assert "2 candidate(s) in 1 session(s)" in out
-        assert "1 session(s) changed since they were read" in out
+        assert "1 session(s) are still to be read" in out
 
     @pytest.mark.parametrize(
         "arguments",

@@ -116,11 +116,12 @@ def test_the_review_from_python_is_what_is_documented(settings, runtime, monkeyp
     )
     workspaces.make(runtime.database, "clinic", language="english", principal="tester")
     a_session(settings.sessions, clarified(1), clarified(2, "other"), session="2026-01-05-ablations", status="open")
-    monkeypatch.setattr("memory_pipeline.settings.load_settings", lambda: settings)
+    monkeypatch.setattr("memory_pipeline.reviewing.service.load_settings", lambda: settings)
     exec(compile(code, "operations.md", "exec"), {})  # noqa: S102  # what is documented
     out = capsys.readouterr().out
     assert out.startswith("[3, 4] True True\n# Memories of 2026")
     assert "**active patient**: flag" in out
+    assert "change=<Change.DELETED" in out
 
 
 def test_the_tour_is_what_its_commands_do(tmp_path):

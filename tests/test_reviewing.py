@@ -99,7 +99,7 @@ class TestPreview:
         assert [[(a.card.card_id, a.kind) for a in c.alike] for c in found[1:]] == [
             [("mem-0001", "form")],
             [("mem-0001", "near")],
-            [],
+            [("mem-0001", "subject")],
         ]
 
     def test_warns_of_a_subject_that_is_a_table_of_the_session(self, archive, reviewing):
@@ -109,7 +109,7 @@ class TestPreview:
         found = reviewing.preview(CLINIC, SESSION)
         assert [len(c.warnings) for c in found.candidates] == [1, 0]
         assert "Visite is a table" in found.candidates[0].warnings[0]
-        assert found.refused == (2,)
+        assert found.refused == {2: "fact_visite"}
 
     def test_warns_of_what_was_decided_about_the_same(self, archive, reviewing):
         archive.session(clarified(1), clarified(2), promoted(3, 1))
@@ -126,6 +126,11 @@ class TestPreview:
             "mem-0001, which it cites, says something else (active patient: flag_attivo IS TRUE)" in first.warnings[0]
         )
         assert second.warnings == ("mem-0009, which it cites, is gone",)
+
+    def test_shows_what_of_the_session_cannot_be_used(self, archive, reviewing):
+        archive.session(ledger=a_ledger(clarified(1), promoted(2, 9)) + b"{broken\n", status="open")
+        faults = reviewing.preview(CLINIC, SESSION).faults
+        assert [(fault.line, fault.kind) for fault in faults] == [(3, "not_json"), (2, "dangling_reference")]
 
     def test_leaves_a_line_that_is_being_written_for_later(self, archive, reviewing):
         whole = a_ledger(clarified(1), clarified(2, "other"))
@@ -271,6 +276,22 @@ class TestCorrecting:
         assert done.followed.recallable
         assert set(points(archive.runtime)) & {"mem-0001", "mem-0002"} == {"mem-0002"}
 
+    def test_a_retracted_promotion_takes_those_of_equal_clarifications_along(self, archive, reviewing):
+        archive.session(clarified(1), clarified(2), clarified(3, "other"), status="open")
+        reviewing.record(CLINIC, SESSION, promote=[1, 3])
+        foreseen = reviewing.foresee(CLINIC, SESSION, Retraction([4]))
+        assert [d.detail for d in foreseen.taken_away] == ["seq:1", "seq:2"]
+        assert changes(foreseen) == [("mem-0001", Change.DELETED)]
+        assert [d.detail for d in reviewing.correct(CLINIC, SESSION, Retraction([4])).recorded] == ["seq:4", "seq:5"]
+        assert [c.seqs for c in reviewing.preview(CLINIC, SESSION).candidates] == [(1, 2)]
+
+    def test_a_retracted_clarification_leaves_its_equals_and_says_so(self, archive, reviewing):
+        archive.session(clarified(1), clarified(2), clarified(3, "other"), status="open")
+        reviewing.record(CLINIC, SESSION, promote=[1])
+        foreseen = reviewing.foresee(CLINIC, SESSION, Retraction([1]))
+        assert ([d.seq for d in foreseen.taken_away], foreseen.said_still) == ([1], (2,))
+        assert changes(foreseen) == [("mem-0001", Change.WITHDRAWN)]
+
     def test_a_rollback_takes_the_markers_back_and_leaves_candidates(self, archive, reviewing):
         archive.session(clarified(1), approved(2), promoted(3, 1))
         archive.ingest()
@@ -398,6 +419,15 @@ class TestProposing:
         assert [(d.type, d.detail) for d in outcome.recorded] == [("memory_rejected", "mem-0003")]
         assert self.proposed(reviewing) == ["mem-0001", "mem-0002"]
 
+    def test_does_not_take_what_it_has_rejected_nor_the_other_way_round(self, known, reviewing):
+        known.session(rewritten(1), status="open")
+        reviewing.take(CLINIC, SESSION, ["mem-0001"], reject=["mem-0002"])
+        for take, reject in (["mem-0002"], []), ([], ["mem-0001"]):
+            with pytest.raises(InvalidReview, match="retract that decision first"):
+                reviewing.take(CLINIC, SESSION, take, reject=reject)
+        reviewing.correct(CLINIC, SESSION, Retraction([3]))
+        assert reviewing.take(CLINIC, SESSION, ["mem-0002"]).recorded
+
     @pytest.mark.parametrize(
         ("take", "reject", "why"),
         [
@@ -515,6 +545,12 @@ class TestFinalizing:
     def test_takes_no_grant(self, archive):
         archive.session(approved(1), status="open")
         assert Reviewing(archive.runtime, "an assistant").finalize(CLINIC, SESSION).changed
+
+
+def test_over_settings_it_opens_and_closes_the_services(archive, settings):
+    archive.session(clarified(1), status="open")
+    with Reviewing.from_settings(settings, "tester") as reviewing:
+        assert reviewing.preview(CLINIC, SESSION).candidates
 
 
 class TestWhatIsNoSession:

@@ -219,14 +219,14 @@ class TestMemories:
     def test_are_tables_whenever_a_decision_says_so(self):
         assert seqs(clarified(1, "visite"), promoted(2, 1), naming(3, "table_excluded", "visite")) == []
 
-    def test_that_are_equal_and_came_out_the_same_are_one_the_first(self):
+    def test_that_are_equal_are_one_the_first_and_approved_if_any_is(self):
         equal = [
             clarified(1, "Active patient", '"flag = TRUE"'),
             clarified(2, "active  patient.", "FLAG = true", rationale="b"),
         ]
         assert seqs(*equal, promoted(3, 2), promoted(4, 1)) == [1]
         assert seqs(*equal, declined(3, 2), declined(4, 1)) == [1]
-        assert seqs(*equal, promoted(3, 2), declined(4, 1)) == [2, 1]
+        assert seqs(*equal, promoted(3, 2), declined(4, 1)) == [2]
         assert seqs(*equal, promoted(3, 2)) == [2]
 
     def test_that_differ_in_their_detail_are_two(self):

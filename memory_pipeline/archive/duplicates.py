@@ -5,15 +5,17 @@ Only concepts, rules and pitfalls are compared: a solved question stays its sess
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import Collection, Family
 from memory_pipeline.duplicates import Kind, Pair, matches, pairs, rank
 from memory_pipeline.statements import Reader, Statement
+from memory_pipeline.text import equality_key
 
 if TYPE_CHECKING:
     from sqlalchemy import RowMapping
@@ -98,6 +100,7 @@ class _Read:
     card_id: str
     family: Family
     rank: tuple[bool, int]
+    subject_key: str
     statement: Statement
 
 
@@ -137,18 +140,20 @@ class Alike:
     Attributes:
         card: the card.
         family: its family.
-        kind: whether they are the same but for form, or near.
-        likeness: from 0 to 1; 1 for the same but for form.
+        kind: whether they are the same but for form, near, or say something else of the same subject.
+        likeness: from 0 to 1; 1 for the same but for form, 0 for something else.
     """
 
     card: ShownCard
     family: Family
-    kind: Kind
+    kind: Kind | Literal["subject"]
     likeness: float
 
 
 def alike(tx: Tx, texts: Sequence[tuple[str, str]]) -> list[list[Alike]]:
-    """The cards that say the same as each of some texts, the same but for form first, then by likeness.
+    """The cards that say the same as each of some texts, or something else of the same subject.
+
+    The same but for form come first, then the near ones by likeness, then those of the same subject by id.
 
     Args:
         tx: an open transaction; in a snapshot all is of one state.
@@ -159,13 +164,19 @@ def alike(tx: Tx, texts: Sequence[tuple[str, str]]) -> list[list[Alike]]:
     reader = Reader(tx.language)
     asked = {f"text {number}": reader.statement(*text) for number, text in enumerate(texts)}
     read = {each.card_id: each for each in _read(tx)}
-    found = matches(asked, {card_id: each.statement for card_id, each in read.items()})
-    ids = sorted({pair.second for pairs_of in found.values() for pair in pairs_of})
+    same = matches(asked, {card_id: each.statement for card_id, each in read.items()})
+    about: dict[str, list[str]] = defaultdict(list)
+    for card_id, each in read.items():
+        about[each.subject_key].append(card_id)
+    found: list[list[tuple[str, Kind | Literal["subject"], float]]] = []
+    for (subject, _), pairs_of in zip(texts, same.values(), strict=True):
+        known = {pair.second for pair in pairs_of}
+        others = sorted(card_id for card_id in about[equality_key(subject)] if card_id not in known)
+        found.append([(pair.second, pair.kind, pair.likeness) for pair in pairs_of])
+        found[-1] += [(card_id, "subject", 0.0) for card_id in others]
+    ids = sorted({card_id for cards_of in found for card_id, *_ in cards_of})
     cards = {row["card_id"]: _card(row) for row in tx.rows(_SQL["shown"], card_ids=ids)}
-    return [
-        [Alike(cards[pair.second], read[pair.second].family, pair.kind, pair.likeness) for pair in pairs_of]
-        for pairs_of in found.values()
-    ]
+    return [[Alike(cards[i], read[i].family, kind, likeness) for i, kind, likeness in cards_of] for cards_of in found]
 
 
 def _read(tx: Tx) -> Iterator[_Read]:
@@ -177,7 +188,8 @@ def _read(tx: Tx) -> Iterator[_Read]:
 
 def _compared(row: RowMapping, reader: Reader) -> _Read:
     rank_of = (not row["edited"], -row["sources"])
-    return _Read(row["card_id"], Family(row["family"]), rank_of, reader.statement(row["subject"], row["detail"]))
+    statement = reader.statement(row["subject"], row["detail"])
+    return _Read(row["card_id"], Family(row["family"]), rank_of, equality_key(row["subject"]), statement)
 
 
 def _shown(tx: Tx, best: Sequence[Pair]) -> Iterator[Proposal]:

@@ -39,7 +39,7 @@ _PLAIN, _BOLD, _CURSOR, _WARNING = Style(), Style(bold=True), Style(reverse=True
 # Terminals disagree about the width of what these join. Without them it stands side by side, and nothing is cut off.
 _JOINERS = re.compile("[\u200d\ufe0e\ufe0f]")
 _FOOTERS = (
-    "Space toggle  l later  a all  n none  Tab text  Enter record  Esc leave  ? keys",
+    "Space toggle  l later  a d n all  Tab text  Enter record  Esc leave  ? keys",
     "Space toggle  l later  Tab text  Enter record  Esc leave  ? keys",
     "Space toggle  Enter record  Esc  ? keys",
 )
@@ -52,7 +52,7 @@ Up Down k j         move by one line
 PgUp PgDn Home End  move further
 Space               promote, decline
 l                   later, and back
-a n                 promote all, none
+a d n               all: promote, decline, later
 [ ] Shift-Up/Down   scroll the text
 Tab                 to the text, back
 Enter               record, if sure
@@ -359,7 +359,8 @@ class _Main(Screen[None], inherit_bindings=False):
         Binding("space", "flip"),
         Binding("l", "later"),
         Binding("a", "all('promote')"),
-        Binding("n", "all('decline')"),
+        Binding("d", "all('decline')"),
+        Binding("n", "all('later')"),
         Binding("tab,shift+tab", "read"),
         Binding("shift+up", "scroll(-1)"),
         Binding("shift+down", "scroll(1)"),

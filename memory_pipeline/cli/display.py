@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -137,7 +138,7 @@ def named(found: Holdings) -> str:
 
 def _line(name: str, text: str) -> None:
     if text:
-        _out.print(f"  [dim]{name}[/dim]  {escape(text)}")
+        _out.print(f"  [dim]{name}[/dim]  {indent(escape(text), '    ').strip()}")
 
 
 def _flagged(flag: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memory_pipeline.reviewing import Reviewing, ReviewOutcome
 
 _NOT_DONE = 1
+_NO_TERMINAL = "nobody can be asked here: see --preview, then decide with --promote and --decline"
 _NOBODY = "there is nobody to ask whether to take it away: look at --preview, and add --yes to do it"
 _NUMBERS = re.compile(r"[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*")
 
@@ -141,7 +142,10 @@ def propose(
 @workspace_option
 @as_json
 def session(*, session: str, workspace: str, json_output: bool) -> None:
-    """Show what SESSION has decided to remember, as Markdown: the approved memories first, then the declined."""
+    """Show what SESSION has decided to remember, as Markdown: the approved memories first, then the declined.
+
+    Clarifications whose whole subject is a table are left out.
+    """
     with opened_reviewing() as reviewing:
         found = reviewing.view(workspace, session)
     if json_output:
@@ -174,8 +178,8 @@ def _list(workspace: str, *, json_output: bool) -> None:
 
 
 def _by_checklist(workspace: str, session: str, *, json_output: bool) -> None:
-    if json_output or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError("nobody can be asked here: see --preview, then decide with --promote and --decline")
+    if json_output:
+        raise click.UsageError(_NO_TERMINAL)
     from memory_pipeline.cli.checklist import Choice, choose
 
     with opened_reviewing() as reviewing:
@@ -184,6 +188,8 @@ def _by_checklist(workspace: str, session: str, *, json_output: bool) -> None:
         if not found.candidates:
             click.echo(f"{session} has nothing to decide: {found.promoted} promoted, {found.declined} declined.")
             return
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise click.UsageError(_NO_TERMINAL)
         chosen = choose(display.heading(found), display.items(found))
         if chosen is None:
             click.echo("Nothing was recorded.", err=True)

@@ -35,6 +35,8 @@ _DONE = {
     DecisionType.CONCEPT_CLARIFIED: "taken",
     DecisionType.MEMORY_REJECTED: "rejected",
 }
+_TAKING_AWAY = {DecisionType.DECISION_RETRACTED, DecisionType.PHASE_REOPENED}
+_FAULTS_SHOWN = 10
 _CHANGES = {
     "created": "is made",
     "joined": "has this session as one more source",
@@ -52,10 +54,10 @@ def print_waiting(found: Waiting, workspace: str) -> None:
         counts = f"{found.candidates} candidate(s) in {len(found.sessions)} session(s)"
         say(f"{counts}: `memory-pipeline review SESSION --workspace {workspace}` decides about them.")
     else:
-        say("No session waits for a review.")
+        say("No session that the archive has read waits for a review.")
     if found.unread:
         ingest = f"`memory-pipeline ingest --workspace {workspace}`"
-        say(f"{found.unread} session(s) changed since they were read: {ingest} reads them.", style="yellow")
+        say(f"{found.unread} session(s) are still to be read, or read again: {ingest} does.", style="yellow")
 
 
 def heading(found: Preview) -> str:
@@ -81,10 +83,17 @@ def print_preview(found: Preview, workspace: str) -> None:
             say(f"   {escape(note)}", style="yellow")
     say("")
     counts = f"{found.promoted} promoted, {found.declined} declined"
-    say(f"{len(found.candidates)} candidate(s); {counts} before.")
+    clarifications = sum(len(each.seqs) for each in found.candidates)
+    said = f", said in {clarifications} clarifications" if clarifications > len(found.candidates) else ""
+    say(f"{len(found.candidates)} candidate(s){said}; {counts} before.")
     if found.refused:
-        seqs = ", ".join(map(str, found.refused))
-        say(f"Never cards, since they only name a table: seq {seqs}.", style="dim")
+        named = ", ".join(f"seq {seq} ({escape(subject)})" for seq, subject in found.refused.items())
+        say(f"Never cards, since their subject is only a table's name: {named}.", style="dim")
+    for fault in found.faults[:_FAULTS_SHOWN]:
+        where = f"line {fault.line}" if fault.line else "the session"
+        say(f"Not usable: {where}, {fault.kind}: {escape(fault.reason)}.", style="yellow")
+    if len(found.faults) > _FAULTS_SHOWN:
+        say(f"… and {len(found.faults) - _FAULTS_SHOWN} more that is not usable.", style="yellow")
     if found.waiting:
         say("A last line of the ledger is still being written, and does not count yet.", style="yellow")
     if found.candidates:
@@ -98,7 +107,7 @@ def print_outcome(outcome: ReviewOutcome, workspace: str) -> None:
     for decision in outcome.recorded:
         say(f"Recorded as seq {decision.seq}: {_DONE[DecisionType(decision.type)]} {escape(_named(decision))}")
     for named in outcome.unchanged:
-        say(f"{escape(named)} stands so already.", style="dim")
+        say(f"{escape(named)}: it is so already.", style="dim")
     for named, why in outcome.refused.items():
         say(f"Left out: {escape(named)}: {escape(why)}.", style="yellow")
     if not outcome.recorded:
@@ -118,6 +127,10 @@ def print_foresight(found: Foresight) -> None:
     say("This takes away:")
     for decision in found.taken_away:
         say(f"   seq {decision.seq}, {escape(decision.type)}: {escape(_named(decision))}")
+    if any(decision.type in _TAKING_AWAY for decision in found.taken_away):
+        say("What a retraction or a rollback took away does not come back with it.", style="dim")
+    if found.said_still:
+        say(f"Seq {', '.join(map(str, found.said_still))} say(s) the same, and stay(s).", style="yellow")
     say("What becomes of cards:" if found.cards else "No card changes.")
     for effect in found.cards:
         say(f"   {_told(effect)}", style="yellow")
@@ -162,9 +175,9 @@ def _print_followed(followed: Followed, workspace: str) -> None:
     for effect in followed.cards:
         say(_told(effect))
     if followed.recallable:
-        say("Saved, and recall follows.")
+        say("Saved and recallable.")
     else:
-        say(f"Saved. Recall does not follow yet: {escape(str(followed.reason))}.", style="yellow")
+        say(f"Saved, but not recallable yet: {escape(str(followed.reason))}.", style="yellow")
         say(f"The sensor completes it, or at once `memory-pipeline project --retry -w {workspace}`.")
 
 
@@ -172,7 +185,7 @@ def _told(effect: Effect) -> str:
     """What happened to a card, in a sentence."""
     named = f"{effect.card_id} ({effect.family})" if effect.card_id else f"a card ({effect.family})"
     kept = f"; {effect.sources} source(s) behind it" if effect.change != "deleted" else ""
-    said = "; it says something else then" if effect.rewritten else ""
+    said = "; its text changes" if effect.rewritten else ""
     flagged = "".join(f"; flagged {flag}: {Flag(flag).meaning}" for flag in effect.flags if flag in set(Flag))
     return f"{named} «{escape(effect.title)}» {_CHANGES[effect.change]}{said}{kept}{flagged}."
 
@@ -189,21 +202,24 @@ def _texts(candidate: CandidatePreview) -> Iterator[str]:
     yield candidate.detail
     if candidate.rationale.strip():
         yield f"Why: {candidate.rationale}"
-    yield f"Question: {candidate.question}"
+    if candidate.joins:
+        yield f"Confirms {candidate.joins}, as one more source."
     if len(candidate.seqs) > 1:
         yield f"Said {len(candidate.seqs)} times: seq {', '.join(map(str, candidate.seqs))}"
 
 
 def _notes(candidate: CandidatePreview) -> Iterator[str]:
     yield from candidate.warnings
-    if candidate.joins:
-        yield f"confirms {candidate.joins}, as one more source"
     for other in candidate.alike:
         if other.card.card_id != candidate.joins:
             yield _alike(other)
 
 
 def _alike(other: Alike) -> str:
-    how = "says the same but for form" if other.kind == "form" else f"says nearly the same ({other.likeness:.0%})"
+    how = {
+        "form": "says the same but for form",
+        "near": f"says nearly the same ({other.likeness:.0%})",
+        "subject": "says something else of the same subject",
+    }[other.kind]
     family = "" if other.family is Family.CONCEPT else f" ({other.family})"
     return f"{other.card.card_id}{family} {how}: {other.card.subject}: {other.card.detail}"

@@ -67,6 +67,7 @@ class Foresight:
     Attributes:
         session_id: which session.
         taken_away: the decisions that would count no more.
+        said_still: the seqs of clarifications that say the same as some of these, and would stay.
         unchanged: what was taken away before, by what was named.
         waiting: how many candidates the session would have.
         cards: what would happen to cards.
@@ -74,6 +75,7 @@ class Foresight:
 
     session_id: str
     taken_away: tuple[Decision, ...]
+    said_still: tuple[int, ...]
     unchanged: tuple[str, ...]
     waiting: int
     cards: tuple[Effect, ...]
@@ -83,6 +85,7 @@ class Foresight:
         return {
             "session_id": self.session_id,
             "taken_away": [_decision_as_json(decision) for decision in self.taken_away],
+            "said_still": list(self.said_still),
             "unchanged": list(self.unchanged),
             "waiting": self.waiting,
             "cards": [asdict(effect) for effect in self.cards],

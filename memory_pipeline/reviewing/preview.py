@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.archive.duplicates import Alike
     from memory_pipeline.cards import CardContent
+    from memory_pipeline.ledger import Fault
     from memory_pipeline.reviewing.state import SessionState
 
 _SHOWN = 80  # characters of a text in a warning
@@ -31,7 +32,7 @@ class CandidatePreview:
         subject, detail, rationale, concepts, tables: as it was written.
         question: that the session asks.
         joins: the card that it becomes one more source of; None where it makes a card of its own.
-        alike: the cards that say the same but for form, or nearly.
+        alike: the cards that say the same but for form, or nearly, or something else of the same subject.
         warnings: what a reviewer should mind.
     """
 
@@ -57,8 +58,9 @@ class Preview:
         candidates: all of them, in seq order.
         promoted: how many clarifications are promoted.
         declined: how many are declined.
-        refused: the seqs of those that only name a table, and never become cards.
+        refused: the subjects of those that only name a table, and never become cards, by seq.
         waiting: whether a last line is still being written, and does not count yet.
+        faults: what of the session cannot be used, or has no effect.
     """
 
     session_id: str
@@ -67,8 +69,9 @@ class Preview:
     candidates: tuple[CandidatePreview, ...]
     promoted: int
     declined: int
-    refused: tuple[int, ...]
+    refused: Mapping[int, str]
     waiting: bool
+    faults: tuple[Fault, ...]
 
 
 def preview(tx: Tx, state: SessionState) -> Preview:
@@ -89,8 +92,9 @@ def preview(tx: Tx, state: SessionState) -> Preview:
         ),
         promoted=len(state.view.seqs(Outcome.PROMOTED)),
         declined=len(state.view.seqs(Outcome.DECLINED)),
-        refused=state.view.seqs(Outcome.REFUSED),
+        refused={d.seq: d.subject for d in state.decisions if state.view.outcomes.get(d.seq) is Outcome.REFUSED},
         waiting=state.reading.waiting,
+        faults=(*state.reading.faults, *state.view.faults),
     )
 
 

@@ -129,7 +129,7 @@ def proposed(
 
 
 def plan_taking(
-    cards: Mapping[str, CardContent], take: Collection[str], reject: Collection[str], decided: Decided
+    cards: Mapping[str, CardContent], take: Collection[str], reject: Collection[str], decided: Decided, *, by: str
 ) -> Plan:
     """What taking cards over, and not wanting them, comes to; leaving one means only "not now", and is no line.
 
@@ -138,16 +138,19 @@ def plan_taking(
         take: ids of cards that become clarifications of the session's own.
         reject: ids of cards that the session is not to be shown again.
         decided: what it has decided before.
+        by: who decides.
     """
     refused = {
         **dict.fromkeys({*take, *reject} - cards.keys(), "no such card in this workspace"),
         **dict.fromkeys({*take} & {*reject}, "it is to be taken and rejected at once: decide for one"),
         **{i: "a solved question is advice, and is not taken" for i in {*take} & cards.keys() if _is_solved(cards[i])},
+        **dict.fromkeys({*take} & decided.rejected, "this session has rejected it: retract that decision first"),
+        **dict.fromkeys({*reject} & decided.taken, "this session has taken it: retract that decision first"),
     }
     new = [i for i in sorted({*take} - decided.taken) if i not in refused]
     unwanted = [i for i in sorted({*reject} - decided.rejected) if i not in refused]
     return Plan(
-        entries=(*(_taken(i, cards[i]) for i in new), *(_rejected(i, cards[i]) for i in unwanted)),
+        entries=(*(_taken(i, cards[i]) for i in new), *(_rejected(i, cards[i], by) for i in unwanted)),
         unchanged=tuple(i for i in sorted({*take, *reject}) if i not in {*new, *unwanted, *refused}),
         refused=refused,
     )
@@ -168,5 +171,6 @@ def _taken(card_id: str, card: CardContent) -> Entry:
     )
 
 
-def _rejected(card_id: str, card: CardContent) -> Entry:
-    return Entry(DecisionType.MEMORY_REJECTED, subject=card.subject or card.question, detail=card_id)
+def _rejected(card_id: str, card: CardContent, by: str) -> Entry:
+    subject = card.subject or card.question
+    return Entry(DecisionType.MEMORY_REJECTED, subject, detail=card_id, rationale=f"decided by {by}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from memory_pipeline import ledger
 from memory_pipeline.archive import cards, grants, identities, projections, sessions, waiting
@@ -25,6 +25,7 @@ from memory_pipeline.candidates import (
     foreseen,
     plan_correction,
     plan_review,
+    said_still,
     taken_away,
 )
 from memory_pipeline.cards import Family
@@ -35,7 +36,9 @@ from memory_pipeline.reviewing.outcome import FinalizeOutcome, Followed, Foresig
 from memory_pipeline.reviewing.preview import Preview, preview
 from memory_pipeline.reviewing.proposal import Decided, Proposal, plan_taking, proposed
 from memory_pipeline.reviewing.state import SessionState, session_directory, session_state
+from memory_pipeline.runtime import Runtime
 from memory_pipeline.session_view import Memory, as_markdown, memories
+from memory_pipeline.settings import load_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.archive.waiting import WaitingSession
     from memory_pipeline.ledger import Decision
-    from memory_pipeline.runtime import Runtime
+    from memory_pipeline.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +88,39 @@ class Reviewing:
     session belongs to whoever may write its directory. All raise UnknownWorkspace, NotPermitted, SessionsUnavailable,
     SessionNotFound, LedgerUnavailable, ArchiveUnavailable and SchemaOutOfDate; nothing was recorded then.
 
+    Use it as a context manager, or close it.
+
     Args:
-        runtime: archive, index and embedder, of which the latter two may be away.
+        runtime: archive, index and embedder, of which the latter two may be away; they stay open when this is closed.
         principal: who acts; by default whom the settings name.
     """
 
     def __init__(self, runtime: Runtime, principal: str | None = None) -> None:
         self._runtime = runtime
+        self._owned: Runtime | None = None
         self.principal = principal or runtime.settings.acting_principal
+
+    @classmethod
+    def from_settings(cls, settings: Settings | None = None, principal: str | None = None) -> Self:
+        """The review over the services that the settings name, by default those of the environment.
+
+        Raises:
+            InvalidSettings: a setting cannot be used.
+        """
+        reviewing = cls(Runtime(settings or load_settings(), warm=True), principal)
+        reviewing._owned = reviewing._runtime
+        return reviewing
+
+    def close(self) -> None:
+        """Close what `from_settings` opened."""
+        if self._owned:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def require_reviewer(self, workspace: str) -> None:
         """Ask whether the principal may decide; it is asked again when something is decided."""
@@ -173,11 +201,13 @@ class Reviewing:
             raise InvalidReview(plan.refused)
         further = foreseen(plan.entries, after=state.last_seq, at=datetime.now(UTC))
         reading = replace(state.reading, decisions=state.decisions)
+        gone, after = taken_away(state.decisions, further), (*state.decisions, *further)
         return Foresight(
             session_id=state.reading.session_id,
-            taken_away=taken_away(state.decisions, further),
+            taken_away=gone,
+            said_still=said_still(gone, after),
             unchanged=plan.unchanged,
-            waiting=_waiting((*state.decisions, *further)),
+            waiting=_waiting(after),
             cards=rehearsed(self._runtime.database, reading, workspace, further, principal=self.principal),
         )
 
@@ -212,7 +242,7 @@ class Reviewing:
 
         def planned(tx: Tx, state: SessionState) -> Plan:
             found = cards.contents(tx, {*card_ids, *reject})
-            return plan_taking(found, card_ids, reject, Decided.by(state, tx.language))
+            return plan_taking(found, card_ids, reject, Decided.by(state, tx.language), by=self.principal)
 
         return self._decide(workspace, session_id, planned)
 
