@@ -341,7 +341,11 @@ def naive_memories(decisions: list[Decision]) -> list[tuple[int, str]]:
         subject, detail = known[seq].subject.lower(), known[seq].detail.lower()
         if subject not in tables and not subject.startswith(("fact_", "dim_")):
             first.setdefault((outcome, subject, detail), seq)
-    found = [(seq, outcome) for (outcome, *_), seq in first.items()]
+    found = [
+        (seq, outcome)
+        for (outcome, *text), seq in first.items()
+        if outcome == "promoted" or ("promoted", *text) not in first
+    ]
     return sorted(found, key=lambda pair: (pair[1] == "declined", pair[0]))
 
 
