@@ -136,7 +136,8 @@ def make_database(superuser: psycopg.Connection, *, owner: LiteralString, templa
     """Make a database with the rights that the embedded server gives its own; its name."""
     name = f"test_{next(_numbers)}"
     statements = [
-        f"CREATE DATABASE {name} OWNER {owner} TEMPLATE {template}",
+        # Copying files takes a quarter of what writing each page into the log does.
+        f"CREATE DATABASE {name} OWNER {owner} TEMPLATE {template} STRATEGY FILE_COPY",
         f"REVOKE ALL ON DATABASE {name} FROM PUBLIC",
         f"GRANT CONNECT ON DATABASE {name} TO memory_runtime",
     ]
