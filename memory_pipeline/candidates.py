@@ -11,6 +11,7 @@ from memory_pipeline.review import Outcome, Review, review
 from memory_pipeline.text import equality_key
 
 _REVIEW_PHASE = PHASES[-1]  # so that reopening an earlier phase opens the review again
+_SUBJECT = 200  # characters of a subject that another line repeats, for people
 _UNKNOWN = "the session has no such decision"
 _MARKERS = {
     Outcome.PROMOTED: DecisionType.MEMORY_PROMOTED,
@@ -133,7 +134,9 @@ def plan_correction(decisions: Sequence[Decision], correction: Correction, *, by
     seqs = sorted({each for seq in correction.seqs for each in _decided_together(seq, known, view)})
     return Plan(
         entries=tuple(
-            Entry(DecisionType.DECISION_RETRACTED, known[seq].subject, detail=f"seq:{seq}", rationale=because)
+            Entry(
+                DecisionType.DECISION_RETRACTED, known[seq].subject[:_SUBJECT], detail=f"seq:{seq}", rationale=because
+            )
             for seq in seqs
             if seq in effective
         ),
@@ -198,7 +201,7 @@ def _decided_together(seq: int, known: Mapping[int, Decision], view: Review) -> 
 def _marker(clarification: Decision, outcome: Outcome, by: str) -> Entry:
     return Entry(
         _MARKERS[outcome],
-        clarification.subject,
+        clarification.subject[:_SUBJECT],
         detail=f"seq:{clarification.seq}",
         rationale=f"decided by {by}",
         phase=_REVIEW_PHASE,

@@ -67,7 +67,7 @@ class Curation:
 
     def __init__(self, runtime: Runtime, principal: str | None = None) -> None:
         self._runtime = runtime
-        self.principal = principal or runtime.settings.acting_principal
+        self.principal = grants.principal_name(principal or runtime.settings.acting_principal)
 
     def save(self, workspace: str, edit: Edit, *, propagate: bool = True) -> Outcome:
         """Apply an edit in one transaction and then, if it can be, bring the points that it touched up to date.

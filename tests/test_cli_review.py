@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -160,6 +165,8 @@ class TestReview:
             ("--promote", "1", "--preview"),
             ("--promote", "1", "--retract", "2"),
             ("--retract", "1", "--reopen", "2"),
+            ("--promote", "1", "--reason", "x"),
+            ("--preview", "--yes"),
             (),
         ],
     )
@@ -173,6 +180,26 @@ class TestReview:
         for option in (["--promote", "1"], ["--preview"], ["--retract", "1"]):
             assert run("review", "--workspace", CLINIC, *option)[0] == 2
         assert run("review", "unknown", "--workspace", CLINIC, "--preview")[0] == 5  # it has no directory yet
+
+    @pytest.mark.parametrize("session", ["a b; touch PWNED", "$(id)", "-x", "it's"])
+    def test_shows_a_command_that_can_be_pasted(self, archive, run, session):
+        archive.session(clarified(1), session=session, status="open")
+        _, out, _ = run("review", "--workspace", CLINIC, "--preview", "--", session)
+        [shown] = re.findall(r"To decide: memory-pipeline (.*) \(or", out)
+        assert run(*shlex.split(shown))[0] == 0
+        assert len(archive.card_ids()) == 1
+
+    @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+    def test_with_a_standard_stream_closed_is_no_other_fault(self, archive, settings, closed):
+        archive.session(clarified(1), clarified(2, "other"), status="open")
+        environment = {**os.environ, "MEMORY_DATABASE_URL": settings.database_url.get_secret_value()}
+        environment |= {"MEMORY_SESSIONS_ROOT": str(settings.sessions), "MEMORY_HOME": str(settings.home)}
+        environment |= {"MEMORY_PRINCIPAL": "tester", "PROGRAM": f"{sys.executable} -m memory_pipeline.cli"}
+        for arguments, code in (("", 2), ("--retract 2", 4), ("--promote 1", 0)):
+            command = f"$PROGRAM review {SESSION} -w {CLINIC} {arguments} {closed}"
+            done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
+            assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+        assert markers(archive) == [("memory_promoted", "seq:1")]
 
     def test_of_an_unknown_session_says_so(self, archive, run):
         archive.session()
@@ -210,7 +237,7 @@ class TestCorrecting:
     def test_asks_nothing_where_nothing_is_left_to_be_taken_away(self, archive, run):
         archive.session(clarified(1), status="open")
         code, out, _ = run("review", *THIS, "--reopen", "2")
-        assert (code, "Nothing is left to be taken away." in out) == (0, True)
+        assert (code, out) == (0, "phase 2: nothing is left to be taken away.\n")
 
 
 class TestTheNextSession:

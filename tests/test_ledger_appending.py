@@ -251,6 +251,27 @@ class TestOtherWriters:
             append(session, PROMOTION)
         assert read_session(session, WORKSPACE).decisions[-1].subject == "somebody else's"
 
+    @pytest.mark.parametrize("before_the_write", [True, False])
+    def test_one_that_replaces_the_file_is_noticed_and_nobody_decides_about_another_text(
+        self, session, monkeypatch, before_the_write
+    ):
+        other = a_ledger(clarified(1, "never reviewed"))
+
+        def replace():
+            (session / "new").write_bytes(other)
+            (session / "new").replace(session / LEDGER_FILE)
+
+        if not before_the_write:
+            write = os.write
+            monkeypatch.setattr(appending.os, "write", lambda fd, data: replace() or write(fd, data))
+        with open_for_appending(session, WORKSPACE) as writer:
+            writer.read()
+            if before_the_write:
+                replace()
+            with pytest.raises(LedgerUnavailable, match="another program"):
+                writer.append([PROMOTION], after=1)
+        assert content(session) == other
+
     def test_a_fifo_in_the_ledgers_place_is_a_clear_error(self, session):
         (session / LEDGER_FILE).unlink()
         os.mkfifo(session / LEDGER_FILE)

@@ -83,6 +83,19 @@ def test_values_that_stand_in_for_others_are_left_to_a_hand(session):
     assert before.read_bytes() == content
 
 
+def test_a_manifest_that_is_no_utf_8_is_left_to_a_hand(session):
+    (session / MANIFEST_FILE).write_bytes(PLAIN.encode("utf-16"))
+    with pytest.raises(LedgerUnavailable, match="by hand"):
+        finalize(session, WORKSPACE, by="anna")
+    assert (session / MANIFEST_FILE).read_bytes() == PLAIN.encode("utf-16")
+
+
+@pytest.mark.parametrize("by", ["a\x7fb", "a\x85b", "x" * 255, "a: #b", "a\u2028b", "\ufeffa", "𝒳"])
+def test_whoever_it_was_is_written_so_that_it_is_read(session, by):
+    finalize(session, WORKSPACE, by=by)
+    assert read_session(session, WORKSPACE).manifest.updated_by == by
+
+
 def test_a_manifest_that_cannot_be_used_says_why(session):
     with pytest.raises(SessionNotFound, match="question is missing"):
         finalize(written(session, PLAIN.replace("question", "asked")), WORKSPACE, by="anna")

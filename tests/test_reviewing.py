@@ -17,13 +17,14 @@ from memory_pipeline.edits import Delete
 from memory_pipeline.errors import (
     ArchiveUnavailable,
     IndexUnavailable,
+    InvalidInput,
     InvalidReview,
     LedgerUnavailable,
     NotPermitted,
     SessionNotFound,
     UnknownWorkspace,
 )
-from memory_pipeline.ledger import LEDGER_FILE, LOCK_FILE, MANIFEST_FILE, SQL_FILE, read_session
+from memory_pipeline.ledger import LEDGER_FILE, LOCK_FILE, MANIFEST_FILE, SQL_FILE, LedgerWriter, read_session
 from memory_pipeline.recall import Recall
 from memory_pipeline.reviewing import Reviewing
 from memory_pipeline.runtime import Runtime
@@ -95,7 +96,7 @@ class TestPreview:
             clarified(4, "Febbre", "codice 2: febbre"),
         )
         found = reviewing.preview(CLINIC, SESSION).candidates
-        assert [c.joins for c in found] == ["mem-0001", None, None, None]
+        assert [(c.joins, c.makes) for c in found] == [(("mem-0001",), False), *[((), True)] * 3]
         assert [[(a.card.card_id, a.kind) for a in c.alike] for c in found[1:]] == [
             [("mem-0001", "form")],
             [("mem-0001", "near")],
@@ -121,7 +122,7 @@ class TestPreview:
         archive.session(clarified(1, rationale="from mem-0001"), clarified(2, "x", rationale="from mem-0009"))
         Curation(archive.runtime).save(CLINIC, Edit("mem-0001", 1, {"detail": "flag_attivo IS TRUE"}))
         first, second = reviewing.preview(CLINIC, SESSION).candidates
-        assert first.joins is None
+        assert (first.joins, first.makes) == ((), True)
         assert (
             "mem-0001, which it cites, says something else (active patient: flag_attivo IS TRUE)" in first.warnings[0]
         )
@@ -194,6 +195,11 @@ class TestReview:
             reviewing.record(CLINIC, SESSION, promote=[2])
         assert [d.seq for d in reviewing.record(CLINIC, SESSION, promote=[1]).recorded] == [4]
 
+    def test_of_a_subject_as_long_as_a_line_may_be_repeats_only_its_beginning(self, archive, reviewing):
+        archive.session(clarified(1, "x" * (1024**2 - 300)), clarified(2, "y"), status="open")
+        outcome = reviewing.record(CLINIC, SESSION, promote=[1, 2])
+        assert [len(d.subject) for d in outcome.recorded] == [200, 1]
+
     def test_takes_a_reviewer_or_an_administrator(self, archive):
         archive.session(clarified(1), clarified(2, "other"), status="open")
         for nobody in (Reviewing(archive.runtime, "nobody"), granted(archive.runtime, Role.READER)):
@@ -251,6 +257,21 @@ class TestWhateverFailsAfterTheLedger:
         outcome = reviewing.record(CLINIC, SESSION, promote=[1])
         assert (outcome.recorded, outcome.followed.recallable) == ((), True)
         assert set(points(archive.runtime)) >= {"mem-0001"}
+
+    @pytest.mark.parametrize("lost", [MANIFEST_FILE, LEDGER_FILE])
+    def test_with_the_session_itself_gone_it_is_not_said_to_be_saved(self, archive, reviewing, monkeypatch, lost):
+        session = archive.session(clarified(1), status="open")
+        append = LedgerWriter.append
+
+        def lose(writer, entries, *, after):
+            written = append(writer, entries, after=after)
+            (session / lost).unlink()
+            return written
+
+        monkeypatch.setattr(LedgerWriter, "append", lose)
+        outcome = reviewing.record(CLINIC, SESSION, promote=[1])
+        assert (len(outcome.recorded), outcome.followed.saved, outcome.followed.recallable) == (1, False, False)
+        assert "there is no" in outcome.followed.reason
 
     def test_with_the_archive_away_before_it_nothing_is_recorded(self, archive, reviewing):
         archive.session(clarified(1), status="open")
@@ -319,10 +340,26 @@ class TestCorrecting:
         [effect] = reviewing.foresee(CLINIC, SESSION, Retraction([2])).cards
         assert (effect.change, effect.flags) == (Change.WITHDRAWN, ("sources_withdrawn",))
 
-    def test_foresees_nothing_but_what_it_does_itself(self, archive, reviewing):
-        archive.session(clarified(1), promoted(2, 1), clarified(3, "other"), status="open")  # not read yet
-        assert reviewing.foresee(CLINIC, SESSION, Retraction([3])).cards == ()
+    def test_of_what_the_archive_has_not_read_yet_is_foreseen_as_it_happens(self, archive, reviewing):
+        archive.session(clarified(1), promoted(2, 1), clarified(3, "other"), promoted(4, 3), status="open")
+        foreseen = reviewing.foresee(CLINIC, SESSION, Retraction([3])).cards
+        assert [(effect.card_id, effect.title, effect.change) for effect in foreseen] == [
+            (None, "active patient", Change.CREATED)
+        ]
         assert archive.rows("SELECT FROM card") == []
+        assert changes(reviewing.correct(CLINIC, SESSION, Retraction([3]))) == [("mem-0001", Change.CREATED)]
+
+    def test_of_a_last_line_without_its_newline_is_foreseen_as_it_happens(self, archive, reviewing):
+        torn = a_ledger(clarified(1), promoted(2, 1)).removesuffix(b"\n")
+        archive.session(ledger=torn, status="open")
+        foreseen = reviewing.foresee(CLINIC, SESSION, Retraction([2]))
+        assert [d.seq for d in foreseen.taken_away] == [2]
+        assert [d.detail for d in reviewing.correct(CLINIC, SESSION, Retraction([2])).recorded] == ["seq:2"]
+
+    def test_for_a_reason_that_cannot_be_written_is_refused(self, archive, reviewing):
+        archive.session(clarified(1), status="open")
+        with pytest.raises(InvalidInput, match="reason"):
+            reviewing.correct(CLINIC, SESSION, Retraction([1]), reason="nul \x00")
 
     def test_of_a_solved_question_is_foreseen_too(self, archive, reviewing):
         archive.given(clarified(1), rewritten(2, "As rewritten?"), approved(3))
@@ -396,7 +433,7 @@ class TestProposing:
         known.session(rewritten(1), status="open")
         reviewing.take(CLINIC, SESSION, ["mem-0001"])
         [candidate] = reviewing.preview(CLINIC, SESSION).candidates
-        assert candidate.joins == "mem-0001"
+        assert candidate.joins == ("mem-0001",)
         assert changes(reviewing.record(CLINIC, SESSION, promote=[2])) == [("mem-0001", Change.JOINED)]
         assert known.sources("mem-0001") == [("earlier", 1), (SESSION, 2)]
 
@@ -410,6 +447,32 @@ class TestProposing:
         assert changes(reviewing.record(CLINIC, SESSION, promote=[2])) == [(made.card_id, Change.JOINED)]
         assert known.sources(made.card_id) == [(SESSION, 2)]
         assert known.card(made.card_id)["flags"] == []
+
+    def test_one_that_an_administrator_has_worded_so_gains_the_source_that_equal_words_have_elsewhere(
+        self, known, reviewing
+    ):
+        curation = Curation(known.runtime)
+        made = curation.save(CLINIC, a_creation(subject="beta", detail="b = 1"))
+        curation.save(CLINIC, Edit(made.card_id, 1, {"subject": "active patient", "detail": "flag_attivo = TRUE"}))
+        known.session(rewritten(1), status="open")
+        reviewing.take(CLINIC, SESSION, [made.card_id])
+        [candidate] = reviewing.preview(CLINIC, SESSION).candidates
+        assert (candidate.joins, candidate.warnings) == ((made.card_id,), ())
+        assert changes(reviewing.record(CLINIC, SESSION, promote=[2])) == [(made.card_id, Change.JOINED)]
+
+    def test_said_again_without_citing_it_is_shown_to_make_a_card_of_its_own(self, known, reviewing):
+        made = Curation(known.runtime).save(CLINIC, a_creation(family=Family.PITFALL, subject="unit", detail="mg"))
+        known.session(clarified(1, "unit", "mg", rationale=f"from {made.card_id}"), clarified(2, "Unit", "mg"))
+        [candidate] = reviewing.preview(CLINIC, SESSION).candidates
+        assert (candidate.seqs, candidate.joins, candidate.makes) == ((1, 2), (made.card_id,), True)
+        assert "not every time taken from the same card" in candidate.warnings[0]
+        assert (
+            sorted(changes(reviewing.record(CLINIC, SESSION, promote=[1])))
+            == [
+                ("mem-0005", Change.CREATED),
+                (made.card_id, Change.JOINED),
+            ][::-1]
+        )
 
     def test_rejecting_one_shows_it_no_more_and_leaving_it_writes_nothing(self, known, reviewing):
         known.session(rewritten(1), status="open")
@@ -538,6 +601,12 @@ class TestFinalizing:
         session = archive.session(approved(1), session="b", status="open")
         (session / SQL_FILE).unlink()
         assert "sql_final.sql is missing" in reviewing.finalize(CLINIC, "b").unsolved
+        session = archive.session(approved(1), session="d", status="open")
+        (session / LEDGER_FILE).unlink()
+        (session / LEDGER_FILE).mkdir()
+        outcome = reviewing.finalize(CLINIC, "d")
+        assert (outcome.unsolved, outcome.followed.saved) == ("review_decisions.jsonl is missing or unreadable", False)
+        assert outcome.recover
         archive.given(approved(1), session="c")
         Curation(archive.runtime).save(CLINIC, Delete("sq-0001", 1))
         assert reviewing.finalize(CLINIC, "c").unsolved == "an administrator deleted it"
@@ -551,6 +620,25 @@ def test_over_settings_it_opens_and_closes_the_services(archive, settings):
     archive.session(clarified(1), status="open")
     with Reviewing.from_settings(settings, "tester") as reviewing:
         assert reviewing.preview(CLINIC, SESSION).candidates
+
+
+def test_of_two_sessions_whose_names_look_the_same_the_one_that_is_named_is_meant(archive, reviewing):
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for name in (composed, decomposed):
+        archive.session(clarified(1, name), session=name, status="open")
+        assert [d.subject for d in reviewing.record(CLINIC, name, promote=[1]).recorded] == [name]
+
+
+def test_a_session_whose_name_the_file_system_has_decomposed_is_found(archive, reviewing):
+    archive.session(clarified(1), session="cafe\u0301", status="open", id="caf\u00e9")
+    assert reviewing.preview(CLINIC, "caf\u00e9").candidates
+
+
+@pytest.mark.parametrize("name", [" ", "x" * 256, "half \ud800"])
+def test_nobody_acts_under_a_name_that_cannot_be_kept(archive, name):
+    for kind in (Reviewing, Curation):
+        with pytest.raises(InvalidInput, match="principal"):
+            kind(archive.runtime, name)
 
 
 class TestWhatIsNoSession:

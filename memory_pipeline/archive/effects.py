@@ -110,7 +110,7 @@ def effects(before: Standing, after: Standing) -> tuple[Effect, ...]:
 def rehearsed(
     database: Database, reading: SessionReading, workspace: str, further: Sequence[Decision], *, principal: str
 ) -> tuple[Effect, ...]:
-    """What a session, and decisions that would be appended to it, would do to cards; nothing of it stays.
+    """What a session with decisions that would be appended to it would do to cards; nothing of it stays.
 
     The intake itself is run, in one transaction that is undone: it says what it would do, and not what somebody thinks
     that it does. Other writers of the workspace wait meanwhile.
@@ -124,18 +124,13 @@ def rehearsed(
     """
     after = replace(reading, decisions=(*reading.decisions, *further))
     with _undone(database, workspace) as tx:
-        rehearsal = _Rehearsal(tx)
-        _take_in(tx, reading, rehearsal, principal)  # what is not taken in yet is no effect of what comes further
         before = standing(tx, reading.session_id)
-        _take_in(tx, after, rehearsal, principal)
+        sessions.take_in(tx, after)
+        rehearsal = _Rehearsal(tx)
+        intake_concepts(rehearsal, workspace, principal=principal)
+        intake_solved_questions(rehearsal, workspace, principal=principal)
         found = effects(before, standing(tx, reading.session_id, before.cards))
     return tuple(replace(effect, card_id=None) if effect.change is Change.CREATED else effect for effect in found)
-
-
-def _take_in(tx: Tx, reading: SessionReading, rehearsal: _Rehearsal, principal: str) -> None:
-    sessions.take_in(tx, reading)
-    intake_concepts(rehearsal, tx.workspace, principal=principal)
-    intake_solved_questions(rehearsal, tx.workspace, principal=principal)
 
 
 @dataclass(frozen=True, slots=True)

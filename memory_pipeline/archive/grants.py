@@ -87,7 +87,7 @@ def give(database: Database, workspace: str, principal: str, role: Role, *, by: 
         NotPermitted: who gives it is no administrator, or the last administrator would be none any more.
         InvalidInput: nobody can be called so.
     """
-    name = _principal(principal)
+    name = principal_name(principal)
     # Grants change one after the other, like cards: of two administrators, both cannot take away the other's grant.
     with database.transaction(workspace, writing=True) as tx:
         require_in(tx, by, Role.ADMINISTRATOR)
@@ -104,7 +104,7 @@ def take(database: Database, workspace: str, principal: str, *, by: str) -> bool
         NotPermitted: who takes it is no administrator, or it is the last administrator's.
         InvalidInput: nobody can be called so.
     """
-    name = _principal(principal)
+    name = principal_name(principal)
     with database.transaction(workspace, writing=True) as tx:
         require_in(tx, by, Role.ADMINISTRATOR)
         _leave_an_administrator(tx, name)
@@ -148,7 +148,12 @@ def _leave_an_administrator(tx: Tx, principal: str) -> None:
         )
 
 
-def _principal(name: str) -> str:
+def principal_name(name: str) -> str:
+    """The name, if somebody can be called so.
+
+    Raises:
+        InvalidInput: it is blank, too long, or cannot be stored.
+    """
     if not name.strip() or len(name) > _LONGEST_PRINCIPAL or storable_fault(name):
         raise InvalidInput(f"a principal is a text of 1 to {_LONGEST_PRINCIPAL} characters")
     return name

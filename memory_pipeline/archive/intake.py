@@ -141,8 +141,8 @@ def _join(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> 
 def joined_cards(tx: Tx, clarifications: Sequence[tuple[str, str]]) -> list[str | None]:
     """The card that each clarification joins when it is promoted, or None where it makes a new one.
 
-    It joins the rule or pitfall that it was taken from, as long as it says the same; else the concept that has a source
-    of equal text, even after that was edited or merged; else the concept that an administrator has worded so.
+    It joins the card that it was taken from, as long as it says the same; else the concept that has a source of equal
+    text, even after that was edited or merged; else the concept that an administrator has worded so.
 
     Args:
         tx: an open transaction.
@@ -155,7 +155,7 @@ def joined_cards(tx: Tx, clarifications: Sequence[tuple[str, str]]) -> list[str 
 
 
 def _taken_from(tx: Tx, clarifications: Sequence[tuple[str, str]]) -> dict[int, str]:
-    """The rules and pitfalls that clarifications were taken from, by their place."""
+    """The cards that clarifications were taken from, by their place; of other concepts their sources tell."""
     cited = [(n, card_id, key) for n, (key, rationale) in enumerate(clarifications) for card_id in cited_ids(rationale)]
     if not cited:
         return {}

@@ -40,7 +40,7 @@ def main() -> NoReturn:
             signal.signal(number, signal.default_int_handler)  # an ordinary stop leaves no server running
     try:
         cli.main(standalone_mode=False)
-        sys.stdout.flush()
+        _flush()
     except MemoryPipelineError as error:
         _fail(error.exit_code, error.as_json())
     except click.exceptions.Exit as exit_:
@@ -55,6 +55,11 @@ def main() -> NoReturn:
         message = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
         _fail(1, {"kind": type(error).__name__, "message": message})
     sys.exit(0)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # it may be closed altogether
+        sys.stdout.flush()
 
 
 def _fail(code: int, error: Mapping[str, Any]) -> NoReturn:

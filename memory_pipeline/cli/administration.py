@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_pipeline.cli import display
-from memory_pipeline.cli.common import as_json, opened_curation, print_json, workspace_option
+from memory_pipeline.cli.common import as_json, opened_curation, print_json, somebody_types, workspace_option
 from memory_pipeline.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def remove(*, name: str, yes: bool, json_output: bool) -> None:
 def _confirmed(name: str, found: Holdings) -> bool:
     """Ask whoever sits there; nobody is no answer."""
     what = f"removing {name} takes away {display.named(found)}, for good"
-    if not sys.stdin.isatty():
+    if not somebody_types():
         raise InvalidInput(f"{what}: there is nobody to ask, so add --yes to do it")
     return click.confirm(f"{what[0].upper()}{what[1:]}. Remove it?", err=True)
 

@@ -81,6 +81,11 @@ def finish(outcome: dict[str, Any], table: Callable[[dict[str, Any]], None], *, 
         sys.exit(next(iter(errors.values())).exit_code)
 
 
+def somebody_types() -> bool:
+    """Whether standard input is somebody at a terminal; it may be closed altogether."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def print_json(value: object) -> None:
     """Print a value as JSON on standard output."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_json_value))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_pipeline.cli import review_display as display
-from memory_pipeline.cli.common import as_json, opened_runtime, print_json, workspace_option
+from memory_pipeline.cli.common import as_json, opened_runtime, print_json, somebody_types, workspace_option
 from memory_pipeline.errors import InvalidInput, InvalidReview
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def review(
         _list(workspace, json_output=json_output)
     elif deciding + correcting + bool(retracted and reopen is not None) > 1 or (deciding and preview):
         raise click.UsageError("promote and decline, or --retract, or --reopen, or --preview: one of these at a time")
+    elif not correcting and (reason or yes):
+        raise click.UsageError("--reason and --yes go with --retract or --reopen")
     elif correcting:
         correction = _correction(retracted, reopen)
         _correct(workspace, session, correction, reason, preview=preview, yes=yes, json_output=json_output)
@@ -188,7 +190,7 @@ def _by_checklist(workspace: str, session: str, *, json_output: bool) -> None:
         if not found.candidates:
             click.echo(f"{session} has nothing to decide: {found.promoted} promoted, {found.declined} declined.")
             return
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not (somebody_types() and sys.stderr is not None and sys.stderr.isatty()):
             raise click.UsageError(_NO_TERMINAL)
         chosen = choose(display.heading(found), display.items(found))
         if chosen is None:
@@ -232,7 +234,7 @@ def _correct(
 
 def _confirm() -> None:
     """Ask whoever sits there; nobody is no answer."""
-    if not sys.stdin.isatty():
+    if not somebody_types():
         raise InvalidInput(_NOBODY)
     if not click.confirm("Take it away, for good?", err=True):
         click.echo("Nothing was recorded.", err=True)

@@ -98,7 +98,7 @@ def print_preview(found: Preview, workspace: str) -> None:
         say("A last line of the ledger is still being written, and does not count yet.", style="yellow")
     if found.candidates:
         all_of_them = ",".join(str(each.seq) for each in found.candidates)
-        decide = f"memory-pipeline review {quote(found.session_id)} --workspace {workspace} --promote {all_of_them}"
+        decide = f"memory-pipeline review --workspace {workspace} --promote {all_of_them} {_argument(found.session_id)}"
         say(f"To decide: {escape(decide)} (or --decline, for those that are not worth keeping)", style="dim")
 
 
@@ -120,9 +120,8 @@ def print_outcome(outcome: ReviewOutcome, workspace: str) -> None:
 def print_foresight(found: Foresight) -> None:
     """What a correction would take away, and what would become of cards."""
     for named in found.unchanged:
-        say(f"{escape(named)} was taken away before.", style="dim")
+        say(f"{escape(named)}: nothing is left to be taken away.", style="dim")
     if not found.taken_away:
-        say("Nothing is left to be taken away.")
         return
     say("This takes away:")
     for decision in found.taken_away:
@@ -149,10 +148,8 @@ def print_proposal(found: Proposal, workspace: str) -> None:
     if found.pending:
         say(f"Incomplete: {found.pending} of the workspace's points are still pending.", style="yellow")
     if found.cards:
-        take = (
-            f"memory-pipeline propose {quote(found.session_id)} --workspace {workspace} --take {found.cards[0].card_id}"
-        )
-        say(f"\nTo take one: {escape(take)}", style="dim")
+        take = f"memory-pipeline propose --workspace {workspace} --take {found.cards[0].card_id}"
+        say(f"\nTo take one: {escape(take)} {escape(_argument(found.session_id))}", style="dim")
 
 
 def print_finalized(outcome: FinalizeOutcome) -> None:
@@ -181,6 +178,11 @@ def _print_followed(followed: Followed, workspace: str) -> None:
         say(f"The sensor completes it, or at once `memory-pipeline project --retry -w {workspace}`.")
 
 
+def _argument(session_id: str) -> str:
+    """A session's id as it can be pasted behind the options of a command."""
+    return f"-- {quote(session_id)}" if session_id.startswith("-") else quote(session_id)
+
+
 def _told(effect: Effect) -> str:
     """What happened to a card, in a sentence."""
     named = f"{effect.card_id} ({effect.family})" if effect.card_id else f"a card ({effect.family})"
@@ -203,7 +205,8 @@ def _texts(candidate: CandidatePreview) -> Iterator[str]:
     if candidate.rationale.strip():
         yield f"Why: {candidate.rationale}"
     if candidate.joins:
-        yield f"Confirms {candidate.joins}, as one more source."
+        more = ", and makes a card of its own" if candidate.makes else ""
+        yield f"Confirms {', '.join(candidate.joins)}, as one more source{more}."
     if len(candidate.seqs) > 1:
         yield f"Said {len(candidate.seqs)} times: seq {', '.join(map(str, candidate.seqs))}"
 
@@ -211,7 +214,7 @@ def _texts(candidate: CandidatePreview) -> Iterator[str]:
 def _notes(candidate: CandidatePreview) -> Iterator[str]:
     yield from candidate.warnings
     for other in candidate.alike:
-        if other.card.card_id != candidate.joins:
+        if other.card.card_id not in candidate.joins:
             yield _alike(other)
 
 

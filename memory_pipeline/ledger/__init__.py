@@ -6,7 +6,7 @@ A file that cannot be read is a fault too, and is told apart from an empty one, 
 
 from __future__ import annotations
 
-from memory_pipeline.ledger.appending import LOCK_FILE, Entry, LedgerWriter, open_for_appending
+from memory_pipeline.ledger.appending import LOCK_FILE, Entry, LedgerWriter, open_for_appending, read_ended
 from memory_pipeline.ledger.fields import excerpt
 from memory_pipeline.ledger.files import list_root, list_sessions, session_id, signature
 from memory_pipeline.ledger.finalizing import finalize
@@ -57,6 +57,7 @@ __all__ = [
     "list_root",
     "list_sessions",
     "open_for_appending",
+    "read_ended",
     "read_session",
     "session_id",
     "signature",

@@ -19,7 +19,14 @@ from memory_pipeline.ledger.fields import QuarantineError
 from memory_pipeline.ledger.files import read_bytes
 from memory_pipeline.ledger.lines import parse_decision, parse_ledger
 from memory_pipeline.ledger.reading import read_session
-from memory_pipeline.ledger.records import LEDGER_FILE, LEDGER_LIMIT, Decision, DecisionType, SessionReading
+from memory_pipeline.ledger.records import (
+    LARGEST_SEQ,
+    LEDGER_FILE,
+    LEDGER_LIMIT,
+    Decision,
+    DecisionType,
+    SessionReading,
+)
 
 LOCK_FILE = f"{LEDGER_FILE}.lock"
 """Beside the ledger, and locked as a whole (`flock`) by whoever appends to it. It is empty, and stays."""
@@ -51,11 +58,13 @@ class LedgerWriter:
         self._directory = directory
         self._workspace = workspace
         self._path = directory / LEDGER_FILE
+        self._seen: tuple[Decision, ...] = ()
 
     def read(self) -> SessionReading:
-        """The session as it counts once a further line is written, which ends a last line that has no newline yet."""
-        reading = read_session(self._directory, self._workspace)
-        return replace(reading, decisions=tuple(self._decisions()), waiting=False)
+        """The session as it counts once a further line is written. What is appended builds on it."""
+        reading = read_ended(self._directory, self._workspace)
+        self._seen = reading.decisions
+        return reading
 
     def append(self, entries: Sequence[Entry], *, after: int) -> tuple[Decision, ...]:
         """Write decisions, all of them or none, and see to it that they survive a crash of the machine.
@@ -75,16 +84,12 @@ class LedgerWriter:
             return ()
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         lines = [_line(seq, now, entry) for seq, entry in enumerate(entries, after + 1)]
+        self._require(self._seen, "nothing was recorded; do it again")
         with _translated(self._path):
             self._write(b"".join(line for line, _ in lines))
-        return self._confirmed([decision for _, decision in lines])
-
-    def _decisions(self) -> list[Decision]:
-        try:
-            data = read_bytes(self._directory, LEDGER_FILE, LEDGER_LIMIT)
-        except QuarantineError as problem:
-            raise LedgerUnavailable(f"{self._directory}: {problem.reason}: nothing was recorded") from None
-        return parse_ledger(data or b"", finalized=True).decisions
+        written = [decision for _, decision in lines]
+        found = self._require([*self._seen, *written], "look at its last lines, and decide again what does not count")
+        return tuple(found[decision.seq] for decision in written)
 
     def _write(self, data: bytes) -> None:
         descriptor, made = self._opened()
@@ -119,15 +124,32 @@ class LedgerWriter:
         finally:
             os.close(directory)
 
-    def _confirmed(self, written: Sequence[Decision]) -> tuple[Decision, ...]:
-        """The decisions with the lines that they stand in, if it is they that count under their seqs."""
-        found = {decision.seq: decision for decision in self._decisions()}
-        if any(found.get(decision.seq) != decision for decision in written):
+    def _require(self, wanted: Sequence[Decision], advice: str) -> dict[int, Decision]:
+        """See to it that these decisions count, each under its seq; what counts, with the lines that it stands in."""
+        found = {decision.seq: decision for decision in _counting(self._directory)}
+        if any(found.get(decision.seq) != decision for decision in wanted):
             raise LedgerUnavailable(
-                f"another program wrote into {LEDGER_FILE} at the same time, without taking {LOCK_FILE}: look at its "
-                "last lines, and decide again what does not count"
+                f"another program wrote {self._path} at the same time, without taking {LOCK_FILE}: {advice}"
             )
-        return tuple(found[decision.seq] for decision in written)
+        return found
+
+
+def read_ended(directory: Path, workspace: str) -> SessionReading:
+    """A session as it counts once a further line is written, which ends a last line that has no newline yet.
+
+    Raises:
+        LedgerUnavailable: the ledger cannot be read.
+    """
+    reading = read_session(directory, workspace)
+    return replace(reading, decisions=tuple(_counting(directory)), waiting=False)
+
+
+def _counting(directory: Path) -> list[Decision]:
+    try:
+        data = read_bytes(directory, LEDGER_FILE, LEDGER_LIMIT)
+    except QuarantineError as problem:
+        raise LedgerUnavailable(f"{directory}: {problem.reason}: nothing was recorded") from None
+    return parse_ledger(data or b"", finalized=True).decisions
 
 
 @contextmanager
@@ -160,12 +182,14 @@ def _translated(path: Path) -> Iterator[None]:
     except OSError as error:
         why = (error.strerror or type(error).__name__).lower()
         raise LedgerUnavailable(
-            f"{path} cannot be written ({why}): nothing was recorded; mend that and do it again"
+            f"{path} cannot be written ({why}): nothing was recorded; make it writable and do it again"
         ) from error
 
 
 def _line(seq: int, ts: str, entry: Entry) -> tuple[bytes, Decision]:
     """A line of the ledger, and what readers make of it."""
+    if seq > LARGEST_SEQ:
+        raise LedgerUnavailable(f"the ledger has used its seqs up, to {LARGEST_SEQ}: go on in a new session")
     fields = {
         "seq": seq,
         "ts": ts,

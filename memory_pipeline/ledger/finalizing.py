@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 from contextlib import suppress
 from dataclasses import replace
@@ -61,10 +61,10 @@ def _parsed(data: bytes) -> Manifest | None:
 
 def _with_values(data: bytes, values: dict[str, str]) -> bytes | None:
     """The YAML with other values of some keys, and everything around them as it was; None if that cannot be told."""
-    text = data.decode()
     try:
+        text = data.decode()
         node = yaml.compose(text, Loader=yaml.BaseLoader)
-    except yaml.YAMLError:  # the loader that is written in C reads more
+    except (UnicodeDecodeError, yaml.YAMLError):  # the loader that is written in C reads more, UTF-16 for one
         return None
     places = [
         (key.value, value.start_mark.index, value.end_mark.index)
@@ -80,7 +80,7 @@ def _with_values(data: bytes, values: dict[str, str]) -> bytes | None:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # a YAML text in double quotes, whatever is in it
+    return yaml.dump(text, default_style='"', allow_unicode=True, width=math.inf).strip()
 
 
 def _replace(directory: Path, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.archive.duplicates import Alike
     from memory_pipeline.cards import CardContent
-    from memory_pipeline.ledger import Fault
+    from memory_pipeline.ledger import Decision, Fault
     from memory_pipeline.reviewing.state import SessionState
 
 _SHOWN = 80  # characters of a text in a warning
@@ -31,7 +32,8 @@ class CandidatePreview:
         seqs: of all that say the same, which are decided together.
         subject, detail, rationale, concepts, tables: as it was written.
         question: that the session asks.
-        joins: the card that it becomes one more source of; None where it makes a card of its own.
+        joins: the cards that it becomes one more source of; of equal ones, one may cite another card than the others.
+        makes: whether it makes a card of its own.
         alike: the cards that say the same but for form, or nearly, or something else of the same subject.
         warnings: what a reviewer should mind.
     """
@@ -44,7 +46,8 @@ class CandidatePreview:
     concepts: tuple[str, ...]
     tables: tuple[str, ...]
     question: str
-    joins: str | None
+    joins: tuple[str, ...]
+    makes: bool
     alike: tuple[Alike, ...]
     warnings: tuple[str, ...]
 
@@ -78,7 +81,7 @@ def preview(tx: Tx, state: SessionState) -> Preview:
     """What there is to decide about a session, from its ledger and from the archive; neither is changed."""
     found = candidates(state.decisions, state.view)
     written = [each.clarification for each in found]
-    joined = joined_cards(tx, [(text_key(each), each.rationale) for each in written])
+    joined = _joined(tx, found, {decision.seq: decision for decision in state.decisions})
     alike = duplicates.alike(tx, [(each.subject, each.detail) for each in written])
     tables = session_tables(state.decisions)
     cited = cards.contents(tx, {card_id for each in written for card_id in cited_ids(each.rationale)})
@@ -99,7 +102,11 @@ def preview(tx: Tx, state: SessionState) -> Preview:
 
 
 def _previewed(
-    candidate: Candidate, question: str, joins: str | None, alike: Sequence[Alike], warnings: tuple[str, ...]
+    candidate: Candidate,
+    question: str,
+    joins: AbstractSet[str | None],
+    alike: Sequence[Alike],
+    warnings: tuple[str, ...],
 ) -> CandidatePreview:
     written = candidate.clarification
     return CandidatePreview(
@@ -111,24 +118,37 @@ def _previewed(
         concepts=written.concepts,
         tables=written.tables,
         question=question,
-        joins=joins,
+        joins=tuple(sorted(card_id for card_id in joins if card_id)),
+        makes=None in joins,
         alike=tuple(alike),
         warnings=warnings,
     )
 
 
+def _joined(tx: Tx, found: Sequence[Candidate], known: Mapping[int, Decision]) -> list[set[str | None]]:
+    """What the clarifications of each candidate join, None standing for a card of their own."""
+    asked = [(number, known[seq]) for number, candidate in enumerate(found) for seq in candidate.seqs]
+    cards_of = joined_cards(tx, [(text_key(decision), decision.rationale) for _, decision in asked])
+    joined: list[set[str | None]] = [set() for _ in found]
+    for (number, _), card_id in zip(asked, cards_of, strict=True):
+        joined[number].add(card_id)
+    return joined
+
+
 def _warnings(
-    candidate: Candidate, joins: str | None, cited: Mapping[str, CardContent], tables: frozenset[str]
+    candidate: Candidate, joins: AbstractSet[str | None], cited: Mapping[str, CardContent], tables: frozenset[str]
 ) -> Iterator[str]:
     written = candidate.clarification
     if is_table(written.subject, tables):
         yield f"{written.subject[:_SHOWN]} is a table of this session, and no concept"
     for seq, outcome in candidate.decided.items():
         yield f"the same was {outcome.value} already, as seq {seq}"
+    if len(joins) > 1:
+        yield "it is said several times, and not every time taken from the same card"
     for card_id in cited_ids(written.rationale):
         if card_id not in cited:
             yield f"{card_id}, which it cites, is gone"
-        elif card_id != joins:
+        elif card_id not in joins:
             card = cited[card_id]
             says = f"{(card.subject or card.question)[:_SHOWN]}: {(card.detail or card.sql)[:_SHOWN]}"
             yield f"{card_id}, which it cites, says something else ({says}): this makes another card of it"

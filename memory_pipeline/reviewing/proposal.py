@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory_pipeline.reviewing.state import SessionState
     from memory_pipeline.runtime import Runtime
 
+_SUBJECT = 200  # characters of a subject that a line repeats, for people
 _TAKEABLE = [family for family in Family if family is not Family.SOLVED_QUESTION]
 
 
@@ -172,5 +173,5 @@ def _taken(card_id: str, card: CardContent) -> Entry:
 
 
 def _rejected(card_id: str, card: CardContent, by: str) -> Entry:
-    subject = card.subject or card.question
+    subject = (card.subject or card.question)[:_SUBJECT]
     return Entry(DecisionType.MEMORY_REJECTED, subject, detail=card_id, rationale=f"decided by {by}")

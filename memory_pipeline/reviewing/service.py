@@ -30,7 +30,7 @@ from memory_pipeline.candidates import (
 )
 from memory_pipeline.cards import Family
 from memory_pipeline.completion import Completion, complete
-from memory_pipeline.errors import InvalidReview, MemoryPipelineError
+from memory_pipeline.errors import InvalidInput, InvalidReview, MemoryPipelineError
 from memory_pipeline.review import review
 from memory_pipeline.reviewing.outcome import FinalizeOutcome, Followed, Foresight, ReviewOutcome
 from memory_pipeline.reviewing.preview import Preview, preview
@@ -39,13 +39,14 @@ from memory_pipeline.reviewing.state import SessionState, session_directory, ses
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.session_view import Memory, as_markdown, memories
 from memory_pipeline.settings import load_settings
+from memory_pipeline.text import storable_fault
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.archive.waiting import WaitingSession
-    from memory_pipeline.ledger import Decision
+    from memory_pipeline.ledger import Decision, SessionReading
     from memory_pipeline.settings import Settings
 
 
@@ -98,7 +99,7 @@ class Reviewing:
     def __init__(self, runtime: Runtime, principal: str | None = None) -> None:
         self._runtime = runtime
         self._owned: Runtime | None = None
-        self.principal = principal or runtime.settings.acting_principal
+        self.principal = grants.principal_name(principal or runtime.settings.acting_principal)
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, principal: str | None = None) -> Self:
@@ -195,8 +196,10 @@ class Reviewing:
         Raises:
             InvalidReview: there is no such decision or phase.
         """
-        with self._session(workspace, session_id) as (_, state):
-            plan = plan_correction(state.decisions, correction, by=self.principal)
+        with self._reading(workspace) as tx:
+            # With a last line that a further one ends, as when it is done.
+            state = session_state(tx, ledger.read_ended(self._directory(workspace, session_id), workspace))
+        plan = plan_correction(state.decisions, correction, by=self.principal)
         if plan.refused:
             raise InvalidReview(plan.refused)
         further = foreseen(plan.entries, after=state.last_seq, at=datetime.now(UTC))
@@ -216,7 +219,10 @@ class Reviewing:
 
         Raises:
             InvalidReview: there is no such decision or phase.
+            InvalidInput: the reason is no text.
         """
+        if fault := storable_fault(reason):
+            raise InvalidInput(f"the reason cannot be used: {fault}")
         return self._decide(
             workspace,
             session_id,
@@ -294,7 +300,7 @@ class Reviewing:
             if plan.refused and not partial:
                 raise InvalidReview(plan.refused)
             recorded = writer.append(plan.entries, after=state.last_seq)
-        followed, _ = self._follow(workspace, directory, before)
+        followed, _ = self._follow(workspace, directory, before, recorded)
         return ReviewOutcome(
             session_id=state.reading.session_id,
             recorded=recorded,
@@ -304,13 +310,17 @@ class Reviewing:
             refused=plan.refused,
         )
 
-    def _follow(self, workspace: str, directory: Path, before: _Before) -> tuple[Followed, Standing | None]:
+    def _follow(
+        self, workspace: str, directory: Path, before: _Before, recorded: Sequence[Decision] = ()
+    ) -> tuple[Followed, Standing | None]:
         """Take a session's ledger into the archive, and bring the points up to date; neither failing is an error."""
         database = self._runtime.database
         try:
             with database.transaction(workspace, writing=True) as tx:
                 identities.register(tx, self._runtime.identity)
-                sessions.take_in(tx, ledger.read_session(directory, workspace))
+                reading = ledger.read_session(directory, workspace)
+                sessions.take_in(tx, reading)
+                missed = _not_taken_in(tx, reading, recorded)
             intake_concepts(database, workspace, principal=self.principal)
             intake_solved_questions(database, workspace, principal=self.principal)
             with database.transaction(workspace, snapshot=True) as tx:
@@ -319,6 +329,8 @@ class Reviewing:
                 along = projections.made_pending(tx, before.standing.at)
         except MemoryPipelineError as error:
             return Followed(saved=False, reason=str(error)), None
+        if missed:
+            return Followed(saved=False, reason=missed), after
         done = (
             complete(self._runtime, workspace, items, along=along)
             if items or along
@@ -363,12 +375,25 @@ class _Before:
         return cls(session_id, found, frozenset(points_of(tx, found.cards)))
 
 
+def _not_taken_in(tx: Tx, reading: SessionReading, recorded: Sequence[Decision]) -> str | None:
+    """Why the archive does not know what a session's directory says; None when it does."""
+    if reading.manifest is None or not reading.ledger_read:
+        said = [fault.reason for fault in reading.faults if fault.line == 0]
+        return "; ".join(said) or f"there is no {ledger.LEDGER_FILE}"
+    stored = {decision.seq: decision for decision in sessions.stored_decisions(tx, reading.session_id)}
+    if any(stored.get(decision.seq) != decision for decision in recorded):
+        return f"{ledger.LEDGER_FILE} has lost what was recorded: another program wrote it without its lock"
+    return None
+
+
 def _waiting(decisions: Sequence[Decision]) -> int:
     return len(candidates(decisions, review(decisions)))
 
 
 def _why_unsolved(directory: Path, workspace: str, *, saved: bool) -> str:
     reading = ledger.read_session(directory, workspace)
+    if not reading.ledger_read:
+        return f"{ledger.LEDGER_FILE} is missing or unreadable"
     if review(reading.decisions).approved is None:
         return "its ledger approves no SQL"
     if reading.sql is None:

@@ -55,9 +55,13 @@ def session_directory(root: Path, workspace: str, session_id: str) -> Path:
         UnknownWorkspace, SessionsUnavailable: the workspace has no directory that can be read.
         SessionNotFound: it has no such session.
     """
-    for directory in ledger.list_sessions(root, workspace):
-        if nfc(ledger.session_id(directory)) == nfc(session_id):
-            return directory
+    found = {ledger.session_id(directory): directory for directory in ledger.list_sessions(root, workspace)}
+    if session_id in found:
+        return found[session_id]
+    # A file system may hand names back decomposed (NFD) that were written composed.
+    alike = [directory for name, directory in found.items() if nfc(name) == nfc(session_id)]
+    if len(alike) == 1:
+        return alike[0]
     raise SessionNotFound(
         f"no session {session_id[:80]!r} in {root / workspace}: name one of the directories there, or check "
         "MEMORY_SESSIONS_ROOT"

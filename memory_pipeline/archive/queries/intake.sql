@@ -61,14 +61,17 @@ FROM (
 ORDER BY text_key, rank, card_id COLLATE "C"
 
 -- name: cited_cards
--- Rules and pitfalls that a clarification was taken from, as its rationale says, and whose words it still has.
+-- The cards that clarifications were taken from, as their rationales say, and whose words they have: of rules and
+-- pitfalls, which no clarification joins otherwise, also words that only a source has; of concepts those that were edited,
+-- as all others are found by their sources.
 SELECT asked.number, min(c.card_id) AS card_id
 FROM unnest(CAST(:numbers AS integer[]), CAST(:card_ids AS text[]), CAST(:text_keys AS text[]))
     AS asked (number, card_id, text_key)
-JOIN card c ON c.workspace = :workspace AND c.card_id = asked.card_id AND c.family IN ('sql_rule', 'pitfall')
-WHERE c.text_key = asked.text_key OR EXISTS (
-    SELECT FROM card_source s
-    WHERE s.workspace = c.workspace AND s.card_id = c.card_id AND s.text_key = asked.text_key)
+JOIN card c ON c.workspace = :workspace AND c.card_id = asked.card_id AND c.family <> 'solved_question'
+WHERE (c.text_key = asked.text_key AND (c.edited OR c.family <> 'concept'))
+    OR (c.family <> 'concept' AND EXISTS (
+        SELECT FROM card_source s
+        WHERE s.workspace = c.workspace AND s.card_id = c.card_id AND s.text_key = asked.text_key))
 GROUP BY asked.number
 
 -- name: save_source
