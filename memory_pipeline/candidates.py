@@ -72,7 +72,7 @@ def candidates(decisions: Sequence[Decision], view: Review) -> tuple[Candidate, 
     for decision in decisions:
         if decision.seq in view.outcomes:
             by_text.setdefault(text_key(decision), []).append(decision)
-    return tuple(
+    found = [
         Candidate(
             clarification=waiting[0],
             seqs=tuple(decision.seq for decision in waiting),
@@ -80,7 +80,9 @@ def candidates(decisions: Sequence[Decision], view: Review) -> tuple[Candidate, 
         )
         for equal in by_text.values()
         if (waiting := [decision for decision in equal if view.outcomes[decision.seq] is Outcome.CANDIDATE])
-    )
+    ]
+    # The first of equal ones may be decided, and another one stand between it and the first that waits.
+    return tuple(sorted(found, key=lambda candidate: candidate.clarification.seq))
 
 
 def text_key(clarification: Decision) -> str:
