@@ -66,14 +66,14 @@ def is_table(subject: str, tables: frozenset[str]) -> bool:
 def memories(decisions: Sequence[Decision]) -> tuple[Memory, ...]:
     """The memories of a session: what was approved, then what was declined, each in seq order of the clarification.
 
-    A clarification that only names a table is none. Of equal ones the first counts, and an approved one before all.
+    A clarification that only names a table is none. Of those that are equal and came out the same, the first counts.
     """
     found = review(decisions)
     tables = session_tables(decisions)
     known = {decision.seq: decision for decision in decisions}
     decided_by = found.decided_by
-    decided = [_memory(known[seq], outcome, decided_by[seq]) for outcome in _SECTIONS for seq in found.seqs(outcome)]
-    return tuple(_once(memory for memory in decided if not is_table(memory.subject, tables)))
+    groups = ([_memory(known[seq], outcome, decided_by[seq]) for seq in found.seqs(outcome)] for outcome in _SECTIONS)
+    return tuple(memory for group in groups for memory in _once(m for m in group if not is_table(m.subject, tables)))
 
 
 def as_markdown(heading: str, memories: Iterable[Memory]) -> str:

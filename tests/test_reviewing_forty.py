@@ -56,7 +56,7 @@ def writes(session, monkeypatch) -> list[bytes]:
 def test_are_all_shown(runtime, session):
     shown = Reviewing(runtime).preview(WORKSPACE, session.name)
     assert [candidate.seq for candidate in shown.candidates] == [*FORTY]
-    assert (shown.promoted, shown.declined, shown.refused) == (0, 0, ())
+    assert (shown.promoted, shown.declined, shown.refused) == (0, 0, {})
 
 
 def test_are_all_decided_about_in_one_write(runtime, session, writes):
@@ -75,7 +75,7 @@ def test_are_all_decided_about_in_one_write(runtime, session, writes):
 def test_wait_in_the_archive_until_they_are_decided_about(runtime, session):
     Archive(runtime).ingest()
     assert candidates_of_the_archive(runtime) == 40
-    assert [each.candidates for each in Reviewing(runtime).waiting(WORKSPACE)] == [40]
+    assert [each.candidates for each in Reviewing(runtime).waiting(WORKSPACE).sessions] == [40]
     Reviewing(runtime).record(WORKSPACE, session.name, promote=PROMOTED, decline=DECLINED)
     assert candidates_of_the_archive(runtime) == 0
-    assert Reviewing(runtime).waiting(WORKSPACE) == []
+    assert Reviewing(runtime).waiting(WORKSPACE).sessions == ()

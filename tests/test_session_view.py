@@ -219,14 +219,14 @@ class TestMemories:
     def test_are_tables_whenever_a_decision_says_so(self):
         assert seqs(clarified(1, "visite"), promoted(2, 1), naming(3, "table_excluded", "visite")) == []
 
-    def test_that_are_equal_are_one_the_first_and_approved_if_any_is(self):
+    def test_that_are_equal_and_came_out_the_same_are_one_the_first(self):
         equal = [
             clarified(1, "Active patient", '"flag = TRUE"'),
             clarified(2, "active  patient.", "FLAG = true", rationale="b"),
         ]
         assert seqs(*equal, promoted(3, 2), promoted(4, 1)) == [1]
         assert seqs(*equal, declined(3, 2), declined(4, 1)) == [1]
-        assert seqs(*equal, promoted(3, 2), declined(4, 1)) == [2]
+        assert seqs(*equal, promoted(3, 2), declined(4, 1)) == [2, 1]
         assert seqs(*equal, promoted(3, 2)) == [2]
 
     def test_that_differ_in_their_detail_are_two(self):
@@ -341,11 +341,7 @@ def naive_memories(decisions: list[Decision]) -> list[tuple[int, str]]:
         subject, detail = known[seq].subject.lower(), known[seq].detail.lower()
         if subject not in tables and not subject.startswith(("fact_", "dim_")):
             first.setdefault((outcome, subject, detail), seq)
-    found = [
-        (seq, outcome)
-        for (outcome, *text), seq in first.items()
-        if outcome == "promoted" or ("promoted", *text) not in first
-    ]
+    found = [(seq, outcome) for (outcome, *_), seq in first.items()]
     return sorted(found, key=lambda pair: (pair[1] == "declined", pair[0]))
 
 
