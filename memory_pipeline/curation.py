@@ -6,8 +6,8 @@ Only the removal of a workspace has to reach the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -222,23 +222,14 @@ class Curation:
                 "move that directory away first"
             )
 
-    @contextmanager
-    def _reading(self, workspace: str) -> Iterator[Tx]:
-        with self._runtime.database.transaction(workspace, snapshot=True) as tx:
-            grants.require_in(tx, self.principal, Role.READER)
-            yield tx
+    def _reading(self, workspace: str) -> AbstractContextManager[Tx]:
+        return grants.granted(self._runtime.database, workspace, self.principal, Role.READER, snapshot=True)
 
-    @contextmanager
-    def _allowed(self, workspace: str, role: Role) -> Iterator[Tx]:
-        with self._runtime.database.transaction(workspace) as tx:
-            grants.require_in(tx, self.principal, role)
-            yield tx
+    def _allowed(self, workspace: str, role: Role) -> AbstractContextManager[Tx]:
+        return grants.granted(self._runtime.database, workspace, self.principal, role)
 
-    @contextmanager
-    def _changing(self, workspace: str) -> Iterator[Tx]:
-        with self._runtime.database.transaction(workspace, writing=True) as tx:
-            grants.require_in(tx, self.principal, Role.ADMINISTRATOR)
-            yield tx
+    def _changing(self, workspace: str) -> AbstractContextManager[Tx]:
+        return grants.granted(self._runtime.database, workspace, self.principal, Role.ADMINISTRATOR, writing=True)
 
 
 def _cards_of(edit: Edit) -> tuple[str, ...]:

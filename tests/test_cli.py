@@ -305,11 +305,13 @@ def test_a_program_that_is_told_to_stop_leaves_no_server_running(scratch):
 def test_a_terminal_that_cannot_show_a_card_shows_what_it_can(scratch):
     home = scratch / "ascii-home"
     assert program("migrate", home=home).returncode == 0
-    a_session(home / "sessions", clarified(1, "città", "è attivo"), promoted(2, 1), sql=None)
+    a_session(home / "sessions", clarified(1, "città 😀", "è attivo"), promoted(2, 1), sql=None)
     assert program("ingest", home=home).returncode == 0
     done = program("card", "show", "mem-0001", "-w", WORKSPACE, home=home, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert "citt\\xe0" in done.stdout
+    done = program("card", "show", "mem-0001", "-w", WORKSPACE, "--json", home=home, PYTHONIOENCODING="latin-1")
+    assert json.loads(done.stdout)["content"]["subject"] == "città 😀"
 
 
 def test_an_ingest_imports_no_model(settings):

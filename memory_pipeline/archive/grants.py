@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -44,15 +46,25 @@ class Grant:
     granted_at: datetime
 
 
-def require(database: Database, workspace: str, principal: str, role: Role) -> None:
-    """Ask whether a principal may do what a role allows.
+@contextmanager
+def granted(
+    database: Database,
+    workspace: str,
+    principal: str,
+    role: Role,
+    *,
+    snapshot: bool = False,
+    writing: bool = False,
+) -> Iterator[Tx]:
+    """A transaction, as `Database.transaction` opens it, for a principal who may do what a role allows.
 
     Raises:
         UnknownWorkspace: there is no such workspace.
         NotPermitted: the principal has no grant that includes the role.
     """
-    with database.transaction(workspace) as tx:
+    with database.transaction(workspace, snapshot=snapshot, writing=writing) as tx:
         require_in(tx, principal, role)
+        yield tx
 
 
 def require_in(tx: Tx, principal: str, role: Role) -> None:

@@ -87,8 +87,9 @@ def somebody_types() -> bool:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_json_value))
+    """Print a value as JSON on standard output, in ASCII where that could not write every character."""
+    every = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
+    click.echo(json.dumps(value, ensure_ascii=not every, indent=2, default=_json_value))
 
 
 def _json_value(value: object) -> str:

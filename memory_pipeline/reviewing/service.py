@@ -7,7 +7,7 @@ repeating, since the sensors, or the next ingest and projection, do it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -348,17 +348,11 @@ class Reviewing:
             directory = self._directory(workspace, session_id)
             yield tx, session_state(tx, ledger.read_session(directory, workspace))
 
-    @contextmanager
-    def _reading(self, workspace: str) -> Iterator[Tx]:
-        with self._runtime.database.transaction(workspace, snapshot=True) as tx:
-            grants.require_in(tx, self.principal, Role.READER)
-            yield tx
+    def _reading(self, workspace: str) -> AbstractContextManager[Tx]:
+        return grants.granted(self._runtime.database, workspace, self.principal, Role.READER, snapshot=True)
 
-    @contextmanager
-    def _allowed(self, workspace: str, role: Role) -> Iterator[Tx]:
-        with self._runtime.database.transaction(workspace) as tx:
-            grants.require_in(tx, self.principal, role)
-            yield tx
+    def _allowed(self, workspace: str, role: Role) -> AbstractContextManager[Tx]:
+        return grants.granted(self._runtime.database, workspace, self.principal, role)
 
 
 @dataclass(frozen=True, slots=True)
