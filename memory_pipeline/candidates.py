@@ -11,7 +11,8 @@ from memory_pipeline.review import Outcome, Review, review
 from memory_pipeline.text import equality_key
 
 _REVIEW_PHASE = PHASES[-1]  # so that reopening an earlier phase opens the review again
-_SUBJECT = 200  # characters of a subject that another line repeats, for people
+REPEATED = 200
+"""Characters of a subject that another line repeats, for people; the line that is meant is told by its seq or id."""
 _UNKNOWN = "the session has no such decision"
 _MARKERS = {
     Outcome.PROMOTED: DecisionType.MEMORY_PROMOTED,
@@ -104,17 +105,17 @@ def plan_review(decisions: Sequence[Decision], promote: Collection[int], decline
     waiting = {seq: candidate.seqs for candidate in candidates(decisions, view) for seq in candidate.seqs}
     asked = {Outcome.PROMOTED: set(promote), Outcome.DECLINED: set(decline)}
     wanted = {outcome: {each for seq in seqs for each in waiting.get(seq, ())} for outcome, seqs in asked.items()}
-    torn = wanted[Outcome.PROMOTED] & wanted[Outcome.DECLINED]
+    both = wanted[Outcome.PROMOTED] & wanted[Outcome.DECLINED]
     unchanged, refused = [], {}
     for outcome, seqs in asked.items():
         for seq in sorted(seqs):
-            if seq in torn:
+            if seq in both:
                 refused[f"seq {seq}"] = "it is to be promoted and declined at once: decide for one"
             elif seq not in waiting and (fault := _why_none(seq, outcome, known, view)):
                 refused[f"seq {seq}"] = fault
             elif seq not in waiting:
                 unchanged.append(f"seq {seq}")
-    decided = sorted((seq, outcome) for outcome, seqs in wanted.items() for seq in seqs - torn)
+    decided = sorted((seq, outcome) for outcome, seqs in wanted.items() for seq in seqs - both)
     return Plan(tuple(_marker(known[seq], outcome, by) for seq, outcome in decided), tuple(unchanged), refused)
 
 
@@ -137,7 +138,7 @@ def plan_correction(decisions: Sequence[Decision], correction: Correction, *, by
     return Plan(
         entries=tuple(
             Entry(
-                DecisionType.DECISION_RETRACTED, known[seq].subject[:_SUBJECT], detail=f"seq:{seq}", rationale=because
+                DecisionType.DECISION_RETRACTED, known[seq].subject[:REPEATED], detail=f"seq:{seq}", rationale=because
             )
             for seq in seqs
             if seq in effective
@@ -203,7 +204,7 @@ def _decided_together(seq: int, known: Mapping[int, Decision], view: Review) -> 
 def _marker(clarification: Decision, outcome: Outcome, by: str) -> Entry:
     return Entry(
         _MARKERS[outcome],
-        clarification.subject[:_SUBJECT],
+        clarification.subject[:REPEATED],
         detail=f"seq:{clarification.seq}",
         rationale=f"decided by {by}",
         phase=_REVIEW_PHASE,

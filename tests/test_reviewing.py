@@ -242,7 +242,7 @@ class TestWhateverFailsAfterTheLedger:
         def away(*_, **__):
             raise ArchiveUnavailable("PostgreSQL went away")
 
-        monkeypatch.setattr("memory_pipeline.reviewing.service.intake_concepts", away)
+        monkeypatch.setattr("memory_pipeline.reviewing.following.intake_concepts", away)
         outcome = reviewing.record(CLINIC, SESSION, promote=[1])
         assert [d.detail for d in outcome.recorded] == ["seq:1"]
         assert (outcome.followed.saved, outcome.followed.reason) == (False, "PostgreSQL went away")
@@ -585,13 +585,14 @@ class TestFinalizing:
         assert (outcome.followed.saved, outcome.followed.reason) == (False, "no connection to PostgreSQL")
         assert outcome.recover.startswith("memory-pipeline ingest --workspace clinic && ")
 
-    def test_does_not_fail_where_the_intake_does(self, archive, reviewing, monkeypatch):
+    @pytest.mark.parametrize("fault", [ArchiveUnavailable("PostgreSQL went away"), KeyError("a fault of ours")])
+    def test_does_not_fail_where_the_intake_does(self, archive, reviewing, monkeypatch, fault):
         archive.session(approved(1), status="open")
 
         def broken(*_, **__):
-            raise ArchiveUnavailable("PostgreSQL went away")
+            raise fault
 
-        monkeypatch.setattr("memory_pipeline.reviewing.service.intake_solved_questions", broken)
+        monkeypatch.setattr("memory_pipeline.reviewing.following.intake_solved_questions", broken)
         outcome = reviewing.finalize(CLINIC, SESSION)
         assert (outcome.changed, outcome.followed.saved) == (True, False)
 

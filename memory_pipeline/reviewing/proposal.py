@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory_pipeline.candidates import Plan
+from memory_pipeline.candidates import REPEATED, Plan
 from memory_pipeline.cards import Family
 from memory_pipeline.ledger import DecisionType, Entry
 from memory_pipeline.recall import Recall
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memory_pipeline.reviewing.state import SessionState
     from memory_pipeline.runtime import Runtime
 
-_SUBJECT = 200  # characters of a subject that a line repeats, for people
 _TAKEABLE = [family for family in Family if family is not Family.SOLVED_QUESTION]
 
 
@@ -173,5 +172,5 @@ def _taken(card_id: str, card: CardContent) -> Entry:
 
 
 def _rejected(card_id: str, card: CardContent, by: str) -> Entry:
-    subject = (card.subject or card.question)[:_SUBJECT]
+    subject = (card.subject or card.question)[:REPEATED]
     return Entry(DecisionType.MEMORY_REJECTED, subject, detail=card_id, rationale=f"decided by {by}")

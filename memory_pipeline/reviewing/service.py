@@ -13,11 +13,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from memory_pipeline import ledger
-from memory_pipeline.archive import cards, grants, identities, projections, sessions, waiting
-from memory_pipeline.archive.effects import Standing, effects, rehearsed, standing
+from memory_pipeline.archive import cards, grants, waiting
+from memory_pipeline.archive.effects import rehearsed, standing
 from memory_pipeline.archive.grants import Role
-from memory_pipeline.archive.incomplete import points_of
-from memory_pipeline.archive.intake import intake_concepts, intake_solved_questions
 from memory_pipeline.candidates import (
     Correction,
     Plan,
@@ -29,9 +27,9 @@ from memory_pipeline.candidates import (
     taken_away,
 )
 from memory_pipeline.cards import Family
-from memory_pipeline.completion import Completion, complete
 from memory_pipeline.errors import InvalidInput, InvalidReview, MemoryPipelineError
 from memory_pipeline.review import review
+from memory_pipeline.reviewing.following import Before, follow
 from memory_pipeline.reviewing.outcome import FinalizeOutcome, Followed, Foresight, ReviewOutcome
 from memory_pipeline.reviewing.preview import Preview, preview
 from memory_pipeline.reviewing.proposal import Decided, Proposal, plan_taking, proposed
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.archive.waiting import WaitingSession
-    from memory_pipeline.ledger import Decision, SessionReading
+    from memory_pipeline.ledger import Decision
     from memory_pipeline.settings import Settings
 
 
@@ -261,24 +259,29 @@ class Reviewing:
         directory = self._directory(workspace, session_id)
         with ledger.open_for_appending(directory, workspace):  # nobody is in the middle of a decision
             changed = ledger.finalize(directory, workspace, by=self.principal)
-        try:
-            with self._runtime.database.transaction(workspace) as tx:
-                before = _Before.of(tx, ledger.session_id(directory))
-        except MemoryPipelineError as error:
-            followed, after = Followed(saved=False, reason=str(error)), None
-        else:
-            followed, after = self._follow(workspace, directory, before)
-        solved = (
-            [card.card_id for card in after.cards.values() if card.family is Family.SOLVED_QUESTION] if after else []
-        )
+        followed, solved = self._finalized(workspace, directory)
         return FinalizeOutcome(
             session_id=ledger.session_id(directory),
             changed=changed,
-            solved_question=solved[0] if solved else None,
+            solved_question=solved,
             unsolved=None if solved else _why_unsolved(directory, workspace, saved=followed.saved),
             followed=followed,
             recover=_recovery(workspace, followed),
         )
+
+    def _finalized(self, workspace: str, directory: Path) -> tuple[Followed, str | None]:
+        """What archive and index make of a session that is finalized, and the id of its solved question."""
+        session_id = ledger.session_id(directory)
+        try:
+            with self._runtime.database.transaction(workspace) as tx:
+                before = Before.of(tx, session_id)
+            followed = follow(self._runtime, workspace, directory, before, principal=self.principal)
+            with self._runtime.database.transaction(workspace) as tx:
+                cards_of = standing(tx, session_id).cards.values()
+        except MemoryPipelineError as error:
+            return Followed(saved=False, reason=str(error)), None
+        solved = (card.card_id for card in cards_of if card.family is Family.SOLVED_QUESTION)
+        return followed, next(solved, None)
 
     def _decide(
         self,
@@ -296,11 +299,11 @@ class Reviewing:
             with self._allowed(workspace, Role.REVIEWER) as tx:
                 state = session_state(tx, writer.read())
                 plan = planned(tx, state)
-                before = _Before.of(tx, state.reading.session_id)
+                before = Before.of(tx, state.reading.session_id)
             if plan.refused and not partial:
                 raise InvalidReview(plan.refused)
             recorded = writer.append(plan.entries, after=state.last_seq)
-        followed, _ = self._follow(workspace, directory, before, recorded)
+        followed = follow(self._runtime, workspace, directory, before, recorded, principal=self.principal)
         return ReviewOutcome(
             session_id=state.reading.session_id,
             recorded=recorded,
@@ -309,35 +312,6 @@ class Reviewing:
             followed=followed,
             refused=plan.refused,
         )
-
-    def _follow(
-        self, workspace: str, directory: Path, before: _Before, recorded: Sequence[Decision] = ()
-    ) -> tuple[Followed, Standing | None]:
-        """Take a session's ledger into the archive, and bring the points up to date; neither failing is an error."""
-        database = self._runtime.database
-        try:
-            with database.transaction(workspace, writing=True) as tx:
-                identities.register(tx, self._runtime.identity)
-                reading = ledger.read_session(directory, workspace)
-                sessions.take_in(tx, reading)
-                missed = _not_taken_in(tx, reading, recorded)
-            intake_concepts(database, workspace, principal=self.principal)
-            intake_solved_questions(database, workspace, principal=self.principal)
-            with database.transaction(workspace, snapshot=True) as tx:
-                after = standing(tx, before.session_id, before.standing.cards)
-                items = {*before.items, *points_of(tx, after.cards)}
-                along = projections.made_pending(tx, before.standing.at)
-        except MemoryPipelineError as error:
-            return Followed(saved=False, reason=str(error)), None
-        if missed:
-            return Followed(saved=False, reason=missed), after
-        done = (
-            complete(self._runtime, workspace, items, along=along)
-            if items or along
-            else Completion(recallable=True, reason=None)
-        )
-        found = effects(before.standing, after)
-        return Followed(saved=True, cards=found, recallable=done.recallable, reason=done.reason), after
 
     def _directory(self, workspace: str, session_id: str) -> Path:
         return session_directory(self._runtime.settings.sessions, workspace, session_id)
@@ -353,31 +327,6 @@ class Reviewing:
 
     def _allowed(self, workspace: str, role: Role) -> AbstractContextManager[Tx]:
         return grants.granted(self._runtime.database, workspace, self.principal, role)
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The cards that a session stood behind before a change, and the items that recall needed for them."""
-
-    session_id: str
-    standing: Standing
-    items: frozenset[str]
-
-    @classmethod
-    def of(cls, tx: Tx, session_id: str) -> _Before:
-        found = standing(tx, session_id)
-        return cls(session_id, found, frozenset(points_of(tx, found.cards)))
-
-
-def _not_taken_in(tx: Tx, reading: SessionReading, recorded: Sequence[Decision]) -> str | None:
-    """Why the archive does not know what a session's directory says; None when it does."""
-    if reading.manifest is None or not reading.ledger_read:
-        said = [fault.reason for fault in reading.faults if fault.line == 0]
-        return "; ".join(said) or f"there is no {ledger.LEDGER_FILE}"
-    stored = {decision.seq: decision for decision in sessions.stored_decisions(tx, reading.session_id)}
-    if any(stored.get(decision.seq) != decision for decision in recorded):
-        return f"{ledger.LEDGER_FILE} has lost what was recorded: another program wrote it without its lock"
-    return None
 
 
 def _waiting(decisions: Sequence[Decision]) -> int:

@@ -1,0 +1,109 @@
+"""Has archive and index follow what a ledger has got, in the same call; what fails here is done by the next ingest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_pipeline import ledger
+from memory_pipeline.archive import identities, projections, sessions
+from memory_pipeline.archive.effects import Standing, effects, standing
+from memory_pipeline.archive.incomplete import points_of
+from memory_pipeline.archive.intake import intake_concepts, intake_solved_questions
+from memory_pipeline.completion import Completion, complete
+from memory_pipeline.errors import MemoryPipelineError
+from memory_pipeline.reviewing.outcome import Followed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memory_pipeline.archive.database import Tx
+    from memory_pipeline.ledger import Decision, SessionReading
+    from memory_pipeline.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The cards that a session stood behind before a change, and the items that recall needed for them."""
+
+    session_id: str
+    standing: Standing
+    items: frozenset[str]
+
+    @classmethod
+    def of(cls, tx: Tx, session_id: str) -> Before:
+        """What there is now."""
+        found = standing(tx, session_id)
+        return cls(session_id, found, frozenset(points_of(tx, found.cards)))
+
+
+def follow(
+    runtime: Runtime,
+    workspace: str,
+    directory: Path,
+    before: Before,
+    recorded: Sequence[Decision] = (),
+    *,
+    principal: str,
+) -> Followed:
+    """Take a session's ledger into the archive, and bring the points of its cards up to date.
+
+    It never fails, since the ledger stays what it is: whatever went wrong is said, and done by the next ingest.
+
+    Args:
+        runtime: archive, index and embedder, of which all may be away.
+        workspace: whose session.
+        directory: the session's.
+        before: what there was before its ledger got something.
+        recorded: what it got.
+        principal: who decided it.
+    """
+    try:
+        return _followed(runtime, workspace, directory, before, recorded, principal=principal)
+    except MemoryPipelineError as error:
+        return Followed(saved=False, reason=str(error))
+    except Exception as error:  # noqa: BLE001  # of which the ledger knows nothing either
+        why = f"an unexpected {type(error).__name__}, which the next ingest would meet too"
+        return Followed(saved=False, reason=why)
+
+
+def _followed(
+    runtime: Runtime,
+    workspace: str,
+    directory: Path,
+    before: Before,
+    recorded: Sequence[Decision],
+    *,
+    principal: str,
+) -> Followed:
+    database = runtime.database
+    with database.transaction(workspace, writing=True) as tx:
+        identities.register(tx, runtime.identity)
+        reading = ledger.read_session(directory, workspace)
+        sessions.take_in(tx, reading)
+        missed = _not_taken_in(tx, reading, recorded)
+    if missed:
+        return Followed(saved=False, reason=missed)
+    intake_concepts(database, workspace, principal=principal)
+    intake_solved_questions(database, workspace, principal=principal)
+    with database.transaction(workspace, snapshot=True) as tx:
+        after = standing(tx, before.session_id, before.standing.cards)
+        items = {*before.items, *points_of(tx, after.cards)}
+        along = projections.made_pending(tx, before.standing.at)
+    done = Completion(recallable=True, reason=None)
+    if items or along:
+        done = complete(runtime, workspace, items, along=along)
+    found = effects(before.standing, after)
+    return Followed(saved=True, cards=found, recallable=done.recallable, reason=done.reason)
+
+
+def _not_taken_in(tx: Tx, reading: SessionReading, recorded: Sequence[Decision]) -> str | None:
+    """Why the archive does not know what a session's directory says; None when it does."""
+    if reading.manifest is None or not reading.ledger_read:
+        said = [fault.reason for fault in reading.faults if fault.line == 0]
+        return "; ".join(said) or f"there is no {ledger.LEDGER_FILE}"
+    stored = {decision.seq: decision for decision in sessions.stored_decisions(tx, reading.session_id)}
+    if any(stored.get(decision.seq) != decision for decision in recorded):
+        return f"{ledger.LEDGER_FILE} has lost what was recorded: another program wrote it without its lock"
+    return None
