@@ -81,7 +81,7 @@ def append(runtime: Runtime, session: str, times: int) -> int:
     directory = runtime.settings.sessions / WORKSPACE / session
     seq = 0
     for number in range(times):
-        texts = [f"{number} {'à' * 512 * 2 ** (number % 8)}" for _ in range(3)]  # up to 128 KiB each
+        texts = [f"{number} {'à' * 512 * 2 ** (7 - number % 8)}" for _ in range(4)]  # of 128 KiB at first
         if number % 2:
             with open_for_appending(directory, WORKSPACE) as writer:
                 writer.append([Entry(DecisionType.CONCEPT_CLARIFIED, "x", text) for text in texts], after=seq)

@@ -28,6 +28,7 @@ from tests.processes import started
 
 CANDIDATES, ROUNDS, BATCH = 40, 3, 14
 MANY = 120  # candidates
+LEDGERS, APPENDS = 40, 8
 NEVER = {FaultKind.NOT_JSON, FaultKind.FIELD_MISSING, FaultKind.SEQ_NOT_RISING}
 AT_THE_WRITE = ["before the write", "within the write", "after the write", "after the sync"]
 CALLS, SECONDS = 160_000, 0.15  # in which a review has got to its write, and has done what follows it
@@ -100,19 +101,22 @@ def test_two_reviewers_at_once_decide_about_every_candidate_once(runtime, settin
             for process, chance in ((one, number), (other, -1 - number)):
                 ask(process, session=session.name, batches=batches(random.Random(chance)))  # noqa: S311  # to be repeatable
             recorded = [tuple(each) for process in (one, other) for each in answer(process)]
-            lines = lines_of(session)
-            assert len(lines) == (session / LEDGER_FILE).read_bytes().count(b"\n")  # none is torn or repeated
-            assert [line.seq for line in lines] == [*range(1, len(lines) + 1)]
-            assert sorted(markers(lines)) == sorted(recorded)
-            clarifications = [line for line in lines if line.type == naive.CLARIFIED]
-            decided = Counter(detail for _, detail in recorded)
-            assert decided == Counter(f"seq:{line.seq}" for line in clarifications)
-            found = naive.outcomes(lines)
-            for line in clarifications:  # those that say the same came out the same
-                assert len({found[same.seq] for same in clarifications if naive.is_same(line, same)}) == 1
+            assert_each_was_decided_about_once(session, recorded)
     assert project(runtime, WORKSPACE).pending == 0
     assert not audit(runtime, WORKSPACE)
     assert cards(Archive(runtime)) == cards(taken_in_anew(runtime))
+
+
+def assert_each_was_decided_about_once(session: Path, recorded: list[tuple[str, str]]) -> None:
+    lines = lines_of(session)
+    assert len(lines) == (session / LEDGER_FILE).read_bytes().count(b"\n")  # none is torn or repeated
+    assert [line.seq for line in lines] == [*range(1, len(lines) + 1)]
+    assert sorted(markers(lines)) == sorted(recorded)
+    clarifications = [line for line in lines if line.type == naive.CLARIFIED]
+    assert Counter(detail for _, detail in recorded) == Counter(f"seq:{line.seq}" for line in clarifications)
+    found = naive.outcomes(lines)
+    for line in clarifications:  # those that say the same came out the same
+        assert {found[same.seq] for same in clarifications if naive.is_same(line, same)} == {found[line.seq]}
 
 
 def taken_in_anew(runtime: Runtime) -> Archive:
@@ -125,20 +129,21 @@ def taken_in_anew(runtime: Runtime) -> Archive:
 
 
 def test_whoever_reads_while_others_append_sees_whole_lines_and_never_fewer(settings):
-    session = a_session(settings.sessions, ledger=b"", status="open")
-    finalized = a_session(settings.sessions, session="finalized")
-    (finalized / LEDGER_FILE).unlink()
-    (finalized / LEDGER_FILE).hardlink_to(session / LEDGER_FILE)
-    seen: dict[Path, list[tuple[Decision, ...]]] = {session: [()], finalized: [()]}
+    lengths = set()
     with working(settings, "append") as process:
-        ask(process, session=session.name, times=80)
-        while not select.select([process.stdout], [], [], 0)[0]:
-            for directory, readings in seen.items():
-                readings.append(read_whole_lines(directory, readings[-1]))
-        count = answer(process)
-    for directory, readings in seen.items():
-        assert len(read_whole_lines(directory, readings[-1])) == count
-        assert len({len(decisions) for decisions in readings}) > 3  # it was read while it grew
+        for number in range(LEDGERS):  # a long one takes too long to read
+            session = a_session(settings.sessions, session=f"session-{number}", ledger=b"", status="open")
+            finalized = a_session(settings.sessions, session=f"session-{number}-finalized")
+            (finalized / LEDGER_FILE).unlink()
+            (finalized / LEDGER_FILE).hardlink_to(session / LEDGER_FILE)
+            seen: dict[Path, tuple[Decision, ...]] = {session: (), finalized: ()}
+            ask(process, session=session.name, times=APPENDS)
+            while not select.select([process.stdout], [], [], 0)[0]:
+                seen = {directory: read_whole_lines(directory, before) for directory, before in seen.items()}
+                lengths |= {(number, len(decisions)) for decisions in seen.values()}
+            count = answer(process)
+            assert [len(read_whole_lines(directory, before)) for directory, before in seen.items()] == [count, count]
+    assert len(lengths) > LEDGERS  # they were read while they grew
 
 
 def read_whole_lines(directory: Path, before: tuple[Decision, ...]) -> tuple[Decision, ...]:

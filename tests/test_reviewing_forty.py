@@ -72,6 +72,15 @@ def test_are_all_decided_about_in_one_write(runtime, session, writes):
     assert Reviewing(runtime).preview(WORKSPACE, session.name).candidates == ()
 
 
+def test_the_last_one_can_be_decided_about_before_its_newline_is_there(runtime, session):
+    ledger = session / LEDGER_FILE
+    ledger.write_bytes(ledger.read_bytes().removesuffix(b"\n"))
+    shown = Reviewing(runtime).preview(WORKSPACE, session.name)
+    assert (len(shown.candidates), shown.waiting) == (39, True)
+    outcome = Reviewing(runtime).record(WORKSPACE, session.name, promote=PROMOTED, decline=DECLINED)
+    assert (len(outcome.recorded), outcome.waiting) == (40, 0)
+
+
 def test_wait_in_the_archive_until_they_are_decided_about(runtime, session):
     Archive(runtime).ingest()
     assert candidates_of_the_archive(runtime) == 40
