@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from tests.archives import Archive
 from tests.builders import approved, clarified, promoted, rewritten
 from tests.command_line import Run, runner
 from tests.curating import CLINIC, a_workspace
-from tests.terminals import Terminal
+from tests.terminals import CHECKOUT, Terminal
 
 SESSION = "session-1"
 THIS = (SESSION, "--workspace", CLINIC)
@@ -100,7 +100,7 @@ class TestReview:
             "recorded": [{"seq": 3, "type": "memory_promoted", "subject": "active patient", "detail": "seq:1"}],
             "unchanged": [],
             "refused": {},
-            "waiting": 1,
+            "candidates_left": 1,
             "saved": True,
             "cards": [
                 {
@@ -343,3 +343,36 @@ class TestInATerminal:
         run = terminal("review", *THIS)
         assert run.wait() == 0
         assert b"nothing to decide" in run.output
+
+
+def test_the_json_that_is_documented_is_what_is_printed(archive, done):
+    documented = (
+        (CHECKOUT / "docs/operations.md").read_text(encoding="utf-8").split("With `--json` the commands print")[1]
+    )
+    names = set(re.findall(r'"(\w+)"', documented.split("What a session remembers is also")[0]))
+    values = {"form", "near", "subject", "created", "joined", "changed", "withdrawn", "deleted"}
+    archive.given(clarified(1, "Active", "flag_attivo = TRUE"), approved(2), promoted(3, 1), session="earlier")
+    archive.given(clarified(1, "(Active)", "flag_attivo = TRUE"), clarified(2, "fact_x"), promoted(3, 9), status="open")
+    done("project")
+    proposed = done("propose", *THIS)
+    assert {len(proposed["cards"]), len(proposed["solved_questions"])} == {0, 1}
+    printed = [
+        done("review", "-w", CLINIC),
+        done("review", *THIS, "--preview"),
+        {**proposed, "solved_questions": []},  # hits are those of `recall`
+        done("review", *THIS, "--retract", "1", "--preview"),
+        done("review", *THIS, "--promote", "1"),
+        done("session", *THIS),
+        done("finalize", *THIS),
+    ]
+    found = {key for key in keys(printed) if not key.isdigit()}
+    assert {name for name in names if name not in values or name in found} == found
+
+
+def keys(value: object) -> Iterator[str]:
+    """The keys of all objects in a JSON value."""
+    for key, each in value.items() if isinstance(value, dict) else ():
+        yield key
+        yield from keys(each)
+    for each in value if isinstance(value, list) else ():
+        yield from keys(each)

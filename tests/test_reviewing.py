@@ -96,7 +96,7 @@ class TestPreview:
             clarified(4, "Febbre", "codice 2: febbre"),
         )
         found = reviewing.preview(CLINIC, SESSION).candidates
-        assert [(c.joins, c.makes) for c in found] == [(("mem-0001",), False), *[((), True)] * 3]
+        assert [(c.joins, c.makes_card) for c in found] == [(("mem-0001",), False), *[((), True)] * 3]
         assert [[(a.card.card_id, a.kind) for a in c.alike] for c in found[1:]] == [
             [("mem-0001", "form")],
             [("mem-0001", "near")],
@@ -122,7 +122,7 @@ class TestPreview:
         archive.session(clarified(1, rationale="from mem-0001"), clarified(2, "x", rationale="from mem-0009"))
         Curation(archive.runtime).save(CLINIC, Edit("mem-0001", 1, {"detail": "flag_attivo IS TRUE"}))
         first, second = reviewing.preview(CLINIC, SESSION).candidates
-        assert (first.joins, first.makes) == ((), True)
+        assert (first.joins, first.makes_card) == ((), True)
         assert (
             "mem-0001, which it cites, says something else (active patient: flag_attivo IS TRUE)" in first.warnings[0]
         )
@@ -137,7 +137,7 @@ class TestPreview:
         whole = a_ledger(clarified(1), clarified(2, "other"))
         archive.session(ledger=whole.removesuffix(b"\n"), status="open")
         found = reviewing.preview(CLINIC, SESSION)
-        assert ([c.seq for c in found.candidates], found.waiting) == ([1], True)
+        assert ([c.seq for c in found.candidates], found.unfinished_line) == ([1], True)
 
 
 class TestReview:
@@ -148,7 +148,7 @@ class TestReview:
         assert [decision.seq for decision in outcome.recorded] == [4, 5]
         assert changes(outcome) == [("mem-0001", Change.CREATED)]
         assert (outcome.followed.saved, outcome.followed.recallable, outcome.followed.reason) == (True, True, None)
-        assert outcome.waiting == 1
+        assert outcome.candidates_left == 1
         hits = Recall(archive.runtime).search(CLINIC, "active patient").hits
         assert [hit.card_id for hit in hits] == ["mem-0001"]
 
@@ -318,7 +318,7 @@ class TestCorrecting:
         archive.ingest()
         foreseen = reviewing.foresee(CLINIC, SESSION, Rollback(3))
         assert [d.seq for d in foreseen.taken_away] == [2, 3]
-        assert foreseen.waiting == 1
+        assert foreseen.candidates_left == 1
         assert changes(foreseen) == [("mem-0001", Change.DELETED), ("sq-0001", Change.DELETED)]
         outcome = reviewing.correct(CLINIC, SESSION, Rollback(3), reason="the wrong table")
         assert lines(archive)[-1] == (4, "phase_reopened", "phase:3")
@@ -464,7 +464,7 @@ class TestProposing:
         made = Curation(known.runtime).save(CLINIC, a_creation(family=Family.PITFALL, subject="unit", detail="mg"))
         known.session(clarified(1, "unit", "mg", rationale=f"from {made.card_id}"), clarified(2, "Unit", "mg"))
         [candidate] = reviewing.preview(CLINIC, SESSION).candidates
-        assert (candidate.seqs, candidate.joins, candidate.makes) == ((1, 2), (made.card_id,), True)
+        assert (candidate.seqs, candidate.joins, candidate.makes_card) == ((1, 2), (made.card_id,), True)
         assert "not every time taken from the same card" in candidate.warnings[0]
         assert (
             sorted(changes(reviewing.record(CLINIC, SESSION, promote=[1])))

@@ -66,7 +66,7 @@ def test_are_all_decided_about_in_one_write(runtime, session, writes):
     assert len(writes) == 1
     assert [decision.detail for decision in outcome.recorded] == [f"seq:{seq}" for seq in FORTY]
     assert read_session(session, WORKSPACE).decisions[len(FORTY) :] == outcome.recorded
-    assert (outcome.unchanged, outcome.refused, outcome.waiting) == ((), {}, 0)
+    assert (outcome.unchanged, outcome.refused, outcome.candidates_left) == ((), {}, 0)
     assert outcome.followed.recallable
     assert {effect.title for effect in outcome.followed.cards} == {f"concept {seq}" for seq in PROMOTED}
     assert Reviewing(runtime).preview(WORKSPACE, session.name).candidates == ()
@@ -76,9 +76,9 @@ def test_the_last_one_can_be_decided_about_before_its_newline_is_there(runtime, 
     ledger = session / LEDGER_FILE
     ledger.write_bytes(ledger.read_bytes().removesuffix(b"\n"))
     shown = Reviewing(runtime).preview(WORKSPACE, session.name)
-    assert (len(shown.candidates), shown.waiting) == (39, True)
+    assert (len(shown.candidates), shown.unfinished_line) == (39, True)
     outcome = Reviewing(runtime).record(WORKSPACE, session.name, promote=PROMOTED, decline=DECLINED)
-    assert (len(outcome.recorded), outcome.waiting) == (40, 0)
+    assert (len(outcome.recorded), outcome.candidates_left) == (40, 0)
 
 
 def test_wait_in_the_archive_until_they_are_decided_about(runtime, session):

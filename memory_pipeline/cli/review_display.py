@@ -94,7 +94,7 @@ def print_preview(found: Preview, workspace: str) -> None:
         say(f"Not usable: {where}, {fault.kind}: {escape(fault.reason)}.", style="yellow")
     if len(found.faults) > _FAULTS_SHOWN:
         say(f"… and {len(found.faults) - _FAULTS_SHOWN} more that is not usable.", style="yellow")
-    if found.waiting:
+    if found.unfinished_line:
         say("A last line of the ledger is still being written, and does not count yet.", style="yellow")
     if found.candidates:
         all_of_them = ",".join(str(each.seq) for each in found.candidates)
@@ -113,8 +113,8 @@ def print_outcome(outcome: ReviewOutcome, workspace: str) -> None:
     if not outcome.recorded:
         say("Nothing was added to the ledger.")
     _print_followed(outcome.followed, workspace)
-    if outcome.waiting:
-        say(f"{outcome.waiting} candidate(s) of the session still wait.", style="dim")
+    if outcome.candidates_left:
+        say(f"{outcome.candidates_left} candidate(s) of the session still wait.", style="dim")
 
 
 def print_foresight(found: Foresight) -> None:
@@ -133,7 +133,7 @@ def print_foresight(found: Foresight) -> None:
     say("What becomes of cards:" if found.cards else "No card changes.")
     for effect in found.cards:
         say(f"   {_told(effect)}", style="yellow")
-    say(f"{found.waiting} candidate(s) would wait afterwards.", style="dim")
+    say(f"{found.candidates_left} candidate(s) would wait afterwards.", style="dim")
 
 
 def print_proposal(found: Proposal, workspace: str) -> None:
@@ -205,7 +205,7 @@ def _texts(candidate: CandidatePreview) -> Iterator[str]:
     if candidate.rationale.strip():
         yield f"Why: {candidate.rationale}"
     if candidate.joins:
-        more = ", and makes a card of its own" if candidate.makes else ""
+        more = ", and makes a card of its own" if candidate.makes_card else ""
         yield f"Confirms {', '.join(candidate.joins)}, as one more source{more}."
     if len(candidate.seqs) > 1:
         yield f"Said {len(candidate.seqs)} times: seq {', '.join(map(str, candidate.seqs))}"

@@ -37,14 +37,14 @@ class ReviewOutcome:
         recorded: the lines that the ledger has got.
         unchanged: what was asked for and stood there already, by the seq or card that was named.
         refused: why some of it was left out; only of a review that was asked to record the rest.
-        waiting: how many candidates the session still has.
+        candidates_left: how many candidates the session still has.
         followed: what the archive and the index make of it.
     """
 
     session_id: str
     recorded: tuple[Decision, ...]
     unchanged: tuple[str, ...]
-    waiting: int
+    candidates_left: int
     followed: Followed
     refused: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class ReviewOutcome:
             "recorded": [_decision_as_json(decision) for decision in self.recorded],
             "unchanged": list(self.unchanged),
             "refused": dict(self.refused),
-            "waiting": self.waiting,
+            "candidates_left": self.candidates_left,
             **_followed_as_json(self.followed),
         }
 
@@ -69,7 +69,7 @@ class Foresight:
         taken_away: the decisions that would count no more.
         said_still: the seqs of clarifications that say the same as some of these, and would stay.
         unchanged: what was taken away before, by what was named.
-        waiting: how many candidates the session would have.
+        candidates_left: how many candidates the session would have.
         cards: what would happen to cards.
     """
 
@@ -77,7 +77,7 @@ class Foresight:
     taken_away: tuple[Decision, ...]
     said_still: tuple[int, ...]
     unchanged: tuple[str, ...]
-    waiting: int
+    candidates_left: int
     cards: tuple[Effect, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Foresight:
             "taken_away": [_decision_as_json(decision) for decision in self.taken_away],
             "said_still": list(self.said_still),
             "unchanged": list(self.unchanged),
-            "waiting": self.waiting,
+            "candidates_left": self.candidates_left,
             "cards": [asdict(effect) for effect in self.cards],
         }
 

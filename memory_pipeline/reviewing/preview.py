@@ -33,7 +33,7 @@ class CandidatePreview:
         subject, detail, rationale, concepts, tables: as it was written.
         question: that the session asks.
         joins: the cards that it becomes one more source of; of equal ones, one may cite another card than the others.
-        makes: whether it makes a card of its own.
+        makes_card: whether it makes a card of its own.
         alike: the cards that say the same but for form, or nearly, or something else of the same subject.
         warnings: what a reviewer should mind.
     """
@@ -47,7 +47,7 @@ class CandidatePreview:
     tables: tuple[str, ...]
     question: str
     joins: tuple[str, ...]
-    makes: bool
+    makes_card: bool
     alike: tuple[Alike, ...]
     warnings: tuple[str, ...]
 
@@ -62,7 +62,7 @@ class Preview:
         promoted: how many clarifications are promoted.
         declined: how many are declined.
         refused: the subjects of those that only name a table, and never become cards, by seq.
-        waiting: whether a last line is still being written, and does not count yet.
+        unfinished_line: whether a last line is still being written, and does not count yet.
         faults: what of the session cannot be used, or has no effect.
     """
 
@@ -73,7 +73,7 @@ class Preview:
     promoted: int
     declined: int
     refused: Mapping[int, str]
-    waiting: bool
+    unfinished_line: bool
     faults: tuple[Fault, ...]
 
 
@@ -96,7 +96,7 @@ def preview(tx: Tx, state: SessionState) -> Preview:
         promoted=len(state.view.seqs(Outcome.PROMOTED)),
         declined=len(state.view.seqs(Outcome.DECLINED)),
         refused={d.seq: d.subject for d in state.decisions if state.view.outcomes.get(d.seq) is Outcome.REFUSED},
-        waiting=state.reading.waiting,
+        unfinished_line=state.reading.waiting,
         faults=(*state.reading.faults, *state.view.faults),
     )
 
@@ -119,7 +119,7 @@ def _previewed(
         tables=written.tables,
         question=question,
         joins=tuple(sorted(card_id for card_id in joins if card_id)),
-        makes=None in joins,
+        makes_card=None in joins,
         alike=tuple(alike),
         warnings=warnings,
     )

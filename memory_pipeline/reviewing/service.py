@@ -208,7 +208,7 @@ class Reviewing:
             taken_away=gone,
             said_still=said_still(gone, after),
             unchanged=plan.unchanged,
-            waiting=_waiting(after),
+            candidates_left=_candidates_left(after),
             cards=rehearsed(self._runtime.database, reading, workspace, further, principal=self.principal),
         )
 
@@ -308,7 +308,7 @@ class Reviewing:
             session_id=state.reading.session_id,
             recorded=recorded,
             unchanged=plan.unchanged,
-            waiting=_waiting((*state.decisions, *recorded)),
+            candidates_left=_candidates_left((*state.decisions, *recorded)),
             followed=followed,
             refused=plan.refused,
         )
@@ -329,7 +329,7 @@ class Reviewing:
         return grants.granted(self._runtime.database, workspace, self.principal, role)
 
 
-def _waiting(decisions: Sequence[Decision]) -> int:
+def _candidates_left(decisions: Sequence[Decision]) -> int:
     return len(candidates(decisions, review(decisions)))
 
 
