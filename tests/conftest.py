@@ -26,6 +26,7 @@ _DATA = Path(__file__).parents[2] / "shared" / "data"  # beside the checkout
 _MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of its own is made in it
 _ROOM = 2 * 1024**3
 _numbers = count(1)
+NOBODY = 65534  # a user
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -130,6 +131,23 @@ def runtime(settings: Settings) -> Iterator[Runtime]:
 def database(runtime: Runtime) -> Database:
     """The archive under the runtime role."""
     return runtime.database
+
+
+@pytest.fixture
+def permissions(tmp_path):
+    """A user whom permissions hold back: root, whom they do not, becomes another for as long as the test lasts."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.chown(tmp_path, NOBODY, NOBODY)
+    for directory in tmp_path.parents:
+        if (mode := directory.stat().st_mode) & 0o011 != 0o011:
+            directory.chmod(mode | 0o011)  # its group stays the same, and others may have been let in already
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def make_database(superuser: psycopg.Connection, *, owner: LiteralString, template: str = "template0") -> str:

@@ -47,24 +47,6 @@ from tests.builders import (
 )
 
 NOT_UTF8_NAME = os.fsdecode(b"caf\xe9")
-NOBODY = 65534
-
-
-@pytest.fixture
-def permissions(tmp_path):
-    """A user whom permissions hold back: root, whom they do not, becomes another for as long as the test lasts."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.chown(tmp_path, NOBODY, NOBODY)
-    for directory in tmp_path.parents:
-        if not (mode := directory.stat().st_mode) & 0o001:
-            directory.chmod(mode | 0o011)  # its group stays the same
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def read(directory: Path) -> SessionReading:
