@@ -394,8 +394,14 @@ def _tokens(text: str) -> list[str]:
 def _token(match: re.Match[str]) -> str:
     if match["signs"] is not None:
         return f"'{match['signs']}'"
-    token = re.sub(r"\s", "", match.group())
-    return accentless(token) if _is_word(token) else _OPERATORS.get(token, token)
+    token = match.group()
+    if _is_word(token):
+        return _plain(token)
+    token = "".join(token.split())
+    return _OPERATORS.get(token, token)
+
+
+_plain = lru_cache(16_384)(accentless)  # a workspace's words come again and again
 
 
 def _is_word(token: str) -> bool:
@@ -416,8 +422,9 @@ def _groups(tokens: Sequence[str]) -> bool:
     return sum(token in _CONNECTING for token in tokens) > 1
 
 
-def _with_brackets(text: str) -> list[str]:
-    return [token for match in _TOKEN.finditer(text) if (token := _token(match)) not in _FORM]
+@lru_cache(8)  # a text is looked at in several ways, one after the other
+def _with_brackets(text: str) -> tuple[str, ...]:
+    return tuple(token for match in _TOKEN.finditer(text) if (token := _token(match)) not in _FORM)
 
 
 def _comparisons(tokens: Sequence[str]) -> Iterator[str]:
