@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memory_pipeline.ledger import PHASES, Decision, DecisionType, Entry
+from memory_pipeline.ledger import PHASES, Decision, DecisionType, Entry, excerpt
 from memory_pipeline.review import Outcome, Review, review
 from memory_pipeline.text import equality_key
 
@@ -217,7 +217,7 @@ def _why_none(seq: int, asked: Outcome, known: Mapping[int, Decision], view: Rev
     if found is None:
         return _UNKNOWN
     if found.type != DecisionType.CONCEPT_CLARIFIED:
-        return f"it is no clarification but a {found.type:.40}"
+        return f"it is no clarification but {excerpt(found.type)}"
     if seq not in view.effective:
         return "a later decision took it away"
     outcome = view.outcomes[seq]

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from memory_pipeline.propagation.switch import IdentityUse
     from memory_pipeline.recall import RecallHit, RecallResult
 
-_out = Console(highlight=False)
+_out = Console(highlight=False, emoji=False)
 if not _out.is_terminal:
     _out.width = 200  # nothing folds what a program or a file gets
-_err = Console(stderr=True, highlight=False)
+_err = Console(stderr=True, highlight=False, emoji=False)
 _DIFFERING_SHOWN = 10  # points of a workspace
 _LINES_SHOWN = 12  # of a card's text
 _NUMBERS_SHOWN = 20  # of lines
@@ -89,6 +89,11 @@ def _told_by_lines(description: str) -> Tell:
 def say(text: str, **style: Any) -> None:
     """Print a line and let the terminal fold it, so that it can be copied as one."""
     _out.print(text, soft_wrap=True, **style)
+
+
+def warn(text: str, **style: Any) -> None:
+    """Print a line on standard error."""
+    _err.print(text, soft_wrap=True, **style)
 
 
 def ingest_table(outcome: Mapping[str, Any]) -> None:

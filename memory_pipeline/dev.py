@@ -49,7 +49,7 @@ _STEADY_SECONDS = 60.0
 _LAST_PORT = 65_535
 _OURSELVES = "dev"
 
-_console = Console(stderr=True, highlight=False)
+_console = Console(stderr=True, highlight=False, emoji=False)
 
 
 @dataclass(frozen=True)

@@ -205,6 +205,6 @@ class InvalidReview(MemoryPipelineError):
 
 
 class LedgerUnavailable(MemoryPipelineError):
-    """A ledger cannot be read or appended to, and is as it was before."""
+    """A ledger or a manifest cannot be read or written; the message says what stands."""
 
     exit_code = 20

@@ -75,7 +75,7 @@ class TestAReview:
         ("seq", "why"),
         [
             (9, "no such decision"),
-            (1, "no clarification but a question_rewritten"),
+            (1, "no clarification but 'question_rewritten'"),
             (2, "took it away"),
             (3, "only names a table"),
             (4, "declined already: retract decision 7 first"),

@@ -20,7 +20,7 @@ from memory_pipeline.ledger import LEDGER_FILE, read_session
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from tests.archives import Archive
-from tests.builders import approved, clarified, promoted, rewritten
+from tests.builders import a_ledger, approved, clarified, promoted, rewritten
 from tests.command_line import Run, runner
 from tests.curating import CLINIC, a_workspace
 from tests.terminals import CHECKOUT, Terminal
@@ -78,6 +78,12 @@ class TestReview:
             "3. [bold]x",
             "--promote 1,3",
         ):
+            assert said in out
+
+    def test_previews_what_becomes_of_concepts_and_tables_and_turns_no_word_into_a_sign(self, archive, run):
+        archive.session(clarified(1, "at 12:100:00", ":star:", concepts=["dose"], tables=["visite"]), status="open")
+        _, out, _ = run("review", *THIS, "--preview")
+        for said in ("1. at 12:100:00", "   :star:", "Concepts: dose", "Tables: visite"):
             assert said in out
 
     def test_decides_by_seq_and_says_what_became_of_it(self, archive, run):
@@ -144,6 +150,7 @@ class TestReview:
         code, _, err = run("review", *THIS, "--promote", "1")
         assert (code, markers(archive)) == (7, [])
         assert "grant of reviewer" in err
+        assert run("review", *THIS, "--retract", "1", answer="y")[0] == 7
 
     def test_lists_the_sessions_that_wait(self, archive, run, done):
         archive.given(clarified(1), clarified(2, "other"), session="b")
@@ -343,6 +350,14 @@ class TestInATerminal:
         run = terminal("review", *THIS)
         assert run.wait() == 0
         assert b"nothing to decide" in run.output
+
+    def test_says_beside_it_what_cannot_be_used(self, archive, terminal):
+        archive.session(ledger=a_ledger(clarified(1, "fact_x")) + b"{broken\n", status="open")
+        run = terminal("review", *THIS)
+        assert run.wait() == 0
+        said = run.output.decode()
+        assert "Not usable: line 2, not_json" in said
+        assert "only a table's name: seq 1 (fact_x)" in said
 
 
 def test_the_json_that_is_documented_is_what_is_printed(archive, done):

@@ -18,6 +18,7 @@ from filelock import FileLock
 from memory_pipeline.errors import LedgerUnavailable
 from memory_pipeline.ledger import (
     LEDGER_FILE,
+    LINE_LIMIT,
     LOCK_FILE,
     DecisionType,
     Entry,
@@ -90,6 +91,18 @@ class TestWhatIsWritten:
         (session / LEDGER_FILE).unlink()
         assert [d.seq for d in append(session, PROMOTION)] == [1]
 
+    def test_a_directory_that_cannot_be_synced_denies_nothing(self, session, monkeypatch):
+        (session / LEDGER_FILE).unlink()
+        sync = os.fsync
+
+        def only_files(descriptor):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "invalid argument")
+            return sync(descriptor)
+
+        monkeypatch.setattr(appending.os, "fsync", only_files)
+        assert [d.seq for d in append(session, PROMOTION)] == [1]
+
     def test_is_one_write_and_reaches_the_disk(self, session, monkeypatch):
         calls = []
         write, sync = os.write, os.fsync
@@ -142,6 +155,16 @@ class TestWhatCannotStandInALedger:
         with pytest.raises(LedgerUnavailable, match="nothing was recorded"):
             append(session, PROMOTION, entry)
         assert content(session) == before
+
+    def test_a_line_may_be_as_long_as_it_is_read_and_no_longer(self, session):
+        def entry(length: int) -> Entry:
+            return Entry(DecisionType.CONCEPT_CLARIFIED, "x", detail="x" * length)
+
+        written = append(session, entry(1))[0]
+        overhead = len(content(session).splitlines()[-1]) + 1 - len(written.detail)
+        assert len(append(session, entry(LINE_LIMIT - overhead))) == 1
+        with pytest.raises(LedgerUnavailable, match="longer than 1 MiB"):
+            append(session, entry(LINE_LIMIT - overhead + 1))
 
     def test_a_seq_beyond_the_largest_is_refused(self, session):
         with open_for_appending(session, WORKSPACE) as writer, pytest.raises(LedgerUnavailable, match="seq"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,21 @@ def test_a_disk_that_gives_out_leaves_the_manifest_as_it_was(session, monkeypatc
     with pytest.raises(LedgerUnavailable, match=r"no space left on device.*not finalized"):
         finalize(session, WORKSPACE, by="anna")
     assert (session / MANIFEST_FILE).read_text(encoding="utf-8") == PLAIN
+    assert [path.name for path in session.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_manifest_that_somebody_replaces_meanwhile_is_not_overwritten(session, monkeypatch):
+    sync = os.fsync
+    newer = PLAIN.replace("How many?", "How many now?")
+
+    def replaced(descriptor):
+        sync(descriptor)
+        written(session, newer)
+
+    monkeypatch.setattr("memory_pipeline.ledger.finalizing.os.fsync", replaced)
+    with pytest.raises(LedgerUnavailable, match="changed meanwhile"):
+        finalize(session, WORKSPACE, by="anna")
+    assert (session / MANIFEST_FILE).read_text(encoding="utf-8") == newer
     assert [path.name for path in session.iterdir() if path.name.startswith(".")] == []
 
 

@@ -30,7 +30,7 @@ from memory_pipeline.reviewing import Reviewing
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from tests.archives import Archive
-from tests.builders import a_ledger, approved, clarified, declined, promoted, reopened, retracted, rewritten
+from tests.builders import a_ledger, approved, clarified, declined, promoted, rejected, reopened, retracted, rewritten
 from tests.curating import CLINIC, Gone, a_creation, a_runtime, a_workspace, all_away, points
 
 SESSION = "session-1"
@@ -167,6 +167,13 @@ class TestReview:
         assert changes(outcome) == [("mem-0001", Change.JOINED)]
         assert archive.sources("mem-0001") == [("earlier", 1), (SESSION, 1)]
 
+    def test_that_comes_before_what_a_card_shows_says_that_the_card_is_rewritten(self, archive, reviewing):
+        archive.given(clarified(5, rationale="later"), promoted(6, 5), session="later")
+        archive.session(clarified(1, rationale="earlier"), status="open")
+        [effect] = reviewing.record(CLINIC, SESSION, promote=[1]).followed.cards
+        assert (effect.change, effect.rewritten) == (Change.JOINED, True)
+        assert archive.card()["rationale"] == "earlier"
+
     def test_refuses_all_of_it_where_something_is_no_candidate(self, archive, reviewing):
         archive.session(clarified(1), approved(2), status="open")
         before = lines(archive)
@@ -247,6 +254,18 @@ class TestWhateverFailsAfterTheLedger:
         assert [d.detail for d in outcome.recorded] == ["seq:1"]
         assert (outcome.followed.saved, outcome.followed.reason) == (False, "PostgreSQL went away")
         assert archive.ingest().concepts.created == 1
+
+    def test_with_the_archive_lost_after_the_intake_it_is_said_to_be_saved(self, archive, reviewing, monkeypatch):
+        archive.session(clarified(1), status="open")
+
+        def broken(*_, **__):
+            raise KeyError("what a card says")
+
+        monkeypatch.setattr("memory_pipeline.reviewing.following.effects", broken)
+        outcome = reviewing.record(CLINIC, SESSION, promote=[1])
+        assert (outcome.followed.saved, outcome.followed.recallable) == (True, False)
+        assert outcome.followed.reason == "an unexpected KeyError"
+        assert archive.card_ids() == ["mem-0001"]
 
     def test_made_again_it_is_completed(self, archive, reviewing, monkeypatch):
         archive.session(clarified(1), status="open")
@@ -460,6 +479,10 @@ class TestProposing:
         assert (candidate.joins, candidate.warnings) == ((made.card_id,), ())
         assert changes(reviewing.record(CLINIC, SESSION, promote=[2])) == [(made.card_id, Change.JOINED)]
 
+    def test_rejecting_a_solved_question_shows_it_no_more_though_the_archive_has_not_read_it(self, known, reviewing):
+        known.session(rejected(1, "sq-0001"), status="open")
+        assert reviewing.propose(CLINIC, SESSION).solved_questions == ()
+
     def test_said_again_without_citing_it_is_shown_to_make_a_card_of_its_own(self, known, reviewing):
         made = Curation(known.runtime).save(CLINIC, a_creation(family=Family.PITFALL, subject="unit", detail="mg"))
         known.session(clarified(1, "unit", "mg", rationale=f"from {made.card_id}"), clarified(2, "Unit", "mg"))
@@ -606,6 +629,10 @@ class TestFinalizing:
         (session / LEDGER_FILE).unlink()
         (session / LEDGER_FILE).mkdir()
         outcome = reviewing.finalize(CLINIC, "d")
+        nothing = archive.session(session="e", status="open")
+        (nothing / LEDGER_FILE).unlink()
+        begun = reviewing.finalize(CLINIC, "e")
+        assert (begun.followed.saved, begun.recover) == (True, None)
         assert (outcome.unsolved, outcome.followed.saved) == ("review_decisions.jsonl is missing or unreadable", False)
         assert outcome.recover
         archive.given(approved(1), session="c")

@@ -43,7 +43,7 @@ class CardState:
     """A card as far as a session's decisions can change it.
 
     Attributes:
-        card_id, family, version, created_at: of the card.
+        card_id, family, version, created_at, updated_at: of the card.
         title: its subject, or its question.
         flags: what an administrator should look at.
         sources: how many decisions stand behind it.
@@ -54,6 +54,7 @@ class CardState:
     family: Family
     version: int
     created_at: datetime
+    updated_at: datetime
     title: str
     flags: tuple[str, ...]
     sources: int
@@ -168,7 +169,7 @@ def _effect(was: CardState | None, now: CardState | None, since: datetime) -> Ef
         now.title,
         change,
         now.sources,
-        rewritten=was is not None and was.version != now.version,
+        rewritten=change is not Change.CREATED and now.updated_at >= since,
         flags=tuple(flag for flag in now.flags if was is None or flag not in was.flags),
     )
 

@@ -131,10 +131,9 @@ def _join(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> 
     report.sources_added += len(rows)
     made = dict(zip(fresh, ids, strict=True))
     _save_questions(tx, rows)
-    sources = zip(
-        rows, (card_id or made[row["text_key"]] for row, card_id in zip(rows, joined, strict=True)), strict=True
-    )
-    tx.run_many(_SQL["save_source"], [_clarification_source(row, card_id) for row, card_id in sources])
+    found = zip(rows, joined, strict=True)
+    sources = [_clarification_source(row, card_id or made[row["text_key"]]) for row, card_id in found]
+    tx.run_many(_SQL["save_source"], sources)
     _refresh(tx, {card_id for card_id in joined if card_id}, report, principal)
 
 

@@ -93,7 +93,7 @@ def synchronize(database: Database, root: Path, workspace: str, progress: Progre
 
 
 def take_in(tx: Tx, reading: SessionReading) -> None:
-    """Record one session, in a transaction opened for writing and before the reading was made."""
+    """Record one session, in a transaction for writing. If it is to stay, that is opened before the session is read."""
     _record(tx, [reading], SessionsReport())
 
 

@@ -77,7 +77,7 @@ def unread(database: Database, root: Path, workspace: str) -> Unread:
 
 
 def waiting_sessions(tx: Tx) -> list[str]:
-    """The open sessions whose last line is still being written."""
+    """The sessions whose last line is still being written."""
     return [row["session_id"] for row in tx.rows(_SQL["waiting_sessions"])]
 
 

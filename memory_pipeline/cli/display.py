@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memory_pipeline.curation import Outcome
     from memory_pipeline.propagation import ProjectionReport
 
-_out = Console(highlight=False, soft_wrap=True)
+_out = Console(highlight=False, emoji=False, soft_wrap=True)
 _TEXTS = ("subject", "question", "detail", "rationale", "context", "dialect", "sql", "database", "schema")
 
 

@@ -13,6 +13,7 @@ import click
 
 from memory_pipeline.cli import review_display as display
 from memory_pipeline.cli.common import as_json, opened_runtime, print_json, somebody_types, workspace_option
+from memory_pipeline.console import warn
 from memory_pipeline.errors import InvalidInput, InvalidReview
 
 if TYPE_CHECKING:
@@ -187,12 +188,16 @@ def _by_checklist(workspace: str, session: str, *, json_output: bool) -> None:
     with opened_reviewing() as reviewing:
         reviewing.require_reviewer(workspace)  # before somebody goes through forty of them in vain
         found = reviewing.preview(workspace, session)
+        display.print_notes(found, warn)
         if not found.candidates:
             click.echo(f"{session} has nothing to decide: {found.promoted} promoted, {found.declined} declined.")
             return
         if not (somebody_types() and sys.stderr is not None and sys.stderr.isatty()):
             raise click.UsageError(_NO_TERMINAL)
-        chosen = choose(display.heading(found), display.items(found))
+        try:
+            chosen = choose(display.heading(found), display.items(found))
+        except RuntimeError as error:
+            raise click.ClickException(str(error)) from error
         if chosen is None:
             click.echo("Nothing was recorded.", err=True)
             sys.exit(_NOT_DONE)
@@ -219,6 +224,8 @@ def _correct(
     if asking and json_output:
         raise InvalidInput(_NOBODY)
     with opened_reviewing() as reviewing:
+        if asking:
+            reviewing.require_reviewer(workspace)  # before somebody says yes in vain
         if preview or asking:
             foreseen = reviewing.foresee(workspace, session, correction)
             if preview and json_output:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from shlex import quote
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -86,20 +86,25 @@ def print_preview(found: Preview, workspace: str) -> None:
     clarifications = sum(len(each.seqs) for each in found.candidates)
     said = f", said in {clarifications} clarifications" if clarifications > len(found.candidates) else ""
     say(f"{len(found.candidates)} candidate(s){said}; {counts} before.")
-    if found.refused:
-        named = ", ".join(f"seq {seq} ({escape(subject)})" for seq, subject in found.refused.items())
-        say(f"Never cards, since their subject is only a table's name: {named}.", style="dim")
-    for fault in found.faults[:_FAULTS_SHOWN]:
-        where = f"line {fault.line}" if fault.line else "the session"
-        say(f"Not usable: {where}, {fault.kind}: {escape(fault.reason)}.", style="yellow")
-    if len(found.faults) > _FAULTS_SHOWN:
-        say(f"… and {len(found.faults) - _FAULTS_SHOWN} more that is not usable.", style="yellow")
-    if found.unfinished_line:
-        say("A last line of the ledger is still being written, and does not count yet.", style="yellow")
+    print_notes(found)
     if found.candidates:
         all_of_them = ",".join(str(each.seq) for each in found.candidates)
         decide = f"memory-pipeline review --workspace {workspace} --promote {all_of_them} {_argument(found.session_id)}"
         say(f"To decide: {escape(decide)} (or --decline, for those that are not worth keeping)", style="dim")
+
+
+def print_notes(found: Preview, tell: Callable[..., None] = say) -> None:
+    """What of a session is no candidate, and what cannot be used."""
+    if found.refused:
+        named = ", ".join(f"seq {seq} ({escape(subject)})" for seq, subject in found.refused.items())
+        tell(f"Never cards, since their subject is only a table's name: {named}.", style="dim")
+    for fault in found.faults[:_FAULTS_SHOWN]:
+        where = f"line {fault.line}" if fault.line else "the session"
+        tell(f"Not usable: {where}, {fault.kind}: {escape(fault.reason)}.", style="yellow")
+    if len(found.faults) > _FAULTS_SHOWN:
+        tell(f"… and {len(found.faults) - _FAULTS_SHOWN} more that is not usable.", style="yellow")
+    if found.unfinished_line:
+        tell("A last line of the ledger is still being written, and does not count yet.", style="yellow")
 
 
 def print_outcome(outcome: ReviewOutcome, workspace: str) -> None:
@@ -159,6 +164,8 @@ def print_finalized(outcome: FinalizeOutcome) -> None:
         say(f"Its solved question is {outcome.solved_question}.")
     else:
         say(f"It has no solved question: {outcome.unsolved}.", style="yellow")
+    for effect in outcome.followed.cards:
+        say(_told(effect))
     if outcome.recover:
         say(f"The memory does not follow yet: {escape(str(outcome.followed.reason))}.", style="yellow")
         say(f"It does by itself under Dagster; at once with: {outcome.recover}")
@@ -207,6 +214,9 @@ def _texts(candidate: CandidatePreview) -> Iterator[str]:
     if candidate.joins:
         more = ", and makes a card of its own" if candidate.makes_card else ""
         yield f"Confirms {', '.join(candidate.joins)}, as one more source{more}."
+    for name, values in (("Concepts", candidate.concepts), ("Tables", candidate.tables)):
+        if values:
+            yield f"{name}: {', '.join(values)}"
     if len(candidate.seqs) > 1:
         yield f"Said {len(candidate.seqs)} times: seq {', '.join(map(str, candidate.seqs))}"
 

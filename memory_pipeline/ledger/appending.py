@@ -77,8 +77,8 @@ class LedgerWriter:
             the decisions as they count now.
 
         Raises:
-            LedgerUnavailable: the ledger cannot be written, would become too large to be read, or another program
-                wrote into it without its lock. What stood there before is as it was.
+            LedgerUnavailable: the ledger cannot be written, or would become too large to be read, and is as it was; or
+                another program wrote into it without its lock, so that some of what was written may not count.
         """
         if not entries:
             return ()
@@ -117,16 +117,17 @@ class LedgerWriter:
             return os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, _MODE), True
 
     def _keep_name(self) -> None:
-        """A new file's name is in its directory, which is written by itself."""
-        directory = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        """A new file's name is in its directory, which is written by itself, where that can be done."""
+        with suppress(OSError):  # the line stands already
+            directory = os.open(self._directory, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
 
     def _require(self, wanted: Sequence[Decision], advice: str) -> dict[int, Decision]:
         """See to it that these decisions count, each under its seq; what counts, with the lines that it stands in."""
-        found = {decision.seq: decision for decision in _counting(self._directory)}
+        found = {decision.seq: decision for decision in _counting(self._directory, advice)}
         if any(found.get(decision.seq) != decision for decision in wanted):
             raise LedgerUnavailable(
                 f"another program wrote {self._path} at the same time, without taking {LOCK_FILE}: {advice}"
@@ -141,14 +142,14 @@ def read_ended(directory: Path, workspace: str) -> SessionReading:
         LedgerUnavailable: the ledger cannot be read.
     """
     reading = read_session(directory, workspace)
-    return replace(reading, decisions=tuple(_counting(directory)), waiting=False)
+    return replace(reading, decisions=tuple(_counting(directory, "nothing was recorded")), waiting=False)
 
 
-def _counting(directory: Path) -> list[Decision]:
+def _counting(directory: Path, advice: str) -> list[Decision]:
     try:
         data = read_bytes(directory, LEDGER_FILE, LEDGER_LIMIT)
     except QuarantineError as problem:
-        raise LedgerUnavailable(f"{directory}: {problem.reason}: nothing was recorded") from None
+        raise LedgerUnavailable(f"{directory}: {problem.reason}: {advice}") from None
     return parse_ledger(data or b"", finalized=True).decisions
 
 
@@ -201,12 +202,12 @@ def _line(seq: int, ts: str, entry: Entry) -> tuple[bytes, Decision]:
         **({"concepts": entry.concepts} if entry.concepts else {}),
         **({"tables": entry.tables} if entry.tables else {}),
     }
-    line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
     try:
         decision = parse_decision(line, 0, seq - 1)
     except QuarantineError as problem:  # it would be quarantined, and so have no effect
         raise LedgerUnavailable(f"this cannot stand in a ledger ({problem.reason}): nothing was recorded") from None
-    return line + b"\n", decision
+    return line, decision
 
 
 def _regular_size(descriptor: int) -> int:

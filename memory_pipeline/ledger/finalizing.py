@@ -40,7 +40,7 @@ def finalize(directory: Path, workspace: str, *, by: str) -> bool:
     wanted = replace(before, status=Status.FINALIZED, updated_at=now, updated_by=by)
     if after is None or _parsed(after) != wanted:
         raise LedgerUnavailable(f"{directory / MANIFEST_FILE} is written in an unusual way: {_BY_HAND}")
-    _replace(directory, after)
+    _replace(directory, data, after)
     return True
 
 
@@ -83,7 +83,7 @@ def _quoted(text: str) -> str:
     return yaml.dump(text, default_style='"', allow_unicode=True, width=math.inf).strip()
 
 
-def _replace(directory: Path, data: bytes) -> None:
+def _replace(directory: Path, before: bytes, data: bytes) -> None:
     place = (directory / MANIFEST_FILE).resolve()
     written = place.with_name(f".{place.name}.{os.getpid()}")
     try:
@@ -93,7 +93,12 @@ def _replace(directory: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        _require_unchanged(directory, before)
         written.replace(place)
+    except LedgerUnavailable:
+        with suppress(OSError):
+            written.unlink()
+        raise
     except OSError as error:
         with suppress(OSError):
             written.unlink()
@@ -101,3 +106,12 @@ def _replace(directory: Path, data: bytes) -> None:
         raise LedgerUnavailable(
             f"{place} cannot be written ({why}): the session is not finalized; mend that"
         ) from error
+
+
+def _require_unchanged(directory: Path, before: bytes) -> None:
+    try:
+        same = read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT) == before
+    except QuarantineError:
+        same = False
+    if not same:
+        raise LedgerUnavailable(f"{directory / MANIFEST_FILE} was changed meanwhile: finalize the session again")

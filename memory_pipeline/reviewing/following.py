@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ from memory_pipeline.archive.intake import intake_concepts, intake_solved_questi
 from memory_pipeline.completion import Completion, complete
 from memory_pipeline.errors import MemoryPipelineError
 from memory_pipeline.reviewing.outcome import Followed
+from memory_pipeline.reviewing.state import UNREADABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.ledger import Decision, SessionReading
     from memory_pipeline.runtime import Runtime
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +65,35 @@ def follow(
         principal: who decided it.
     """
     try:
-        return _followed(runtime, workspace, directory, before, recorded, principal=principal)
-    except MemoryPipelineError as error:
-        return Followed(saved=False, reason=str(error))
+        missed = _taken_in(runtime, workspace, directory, recorded, principal)
     except Exception as error:  # noqa: BLE001  # of which the ledger knows nothing either
-        why = f"an unexpected {type(error).__name__}, which the next ingest would meet too"
-        return Followed(saved=False, reason=why)
+        return Followed(saved=False, reason=_said(error))
+    if missed:
+        return Followed(saved=False, reason=missed)
+    try:
+        return _completed(runtime, workspace, before)
+    except Exception as error:  # noqa: BLE001  # nor does what is saved
+        return Followed(saved=True, reason=_said(error))
 
 
-def _followed(
-    runtime: Runtime,
-    workspace: str,
-    directory: Path,
-    before: Before,
-    recorded: Sequence[Decision],
-    *,
-    principal: str,
-) -> Followed:
-    database = runtime.database
-    with database.transaction(workspace, writing=True) as tx:
+def _taken_in(
+    runtime: Runtime, workspace: str, directory: Path, recorded: Sequence[Decision], principal: str
+) -> str | None:
+    """Bring the archive up to date with a session; why it does not know all of what its directory says, or None."""
+    with runtime.database.transaction(workspace, writing=True) as tx:
         identities.register(tx, runtime.identity)
         reading = ledger.read_session(directory, workspace)
         sessions.take_in(tx, reading)
         missed = _not_taken_in(tx, reading, recorded)
-    if missed:
-        return Followed(saved=False, reason=missed)
-    intake_concepts(database, workspace, principal=principal)
-    intake_solved_questions(database, workspace, principal=principal)
-    with database.transaction(workspace, snapshot=True) as tx:
+    if not missed:
+        intake_concepts(runtime.database, workspace, principal=principal)
+        intake_solved_questions(runtime.database, workspace, principal=principal)
+    return missed
+
+
+def _completed(runtime: Runtime, workspace: str, before: Before) -> Followed:
+    """What happened to the session's cards, once their points are up to date if they can be."""
+    with runtime.database.transaction(workspace, snapshot=True) as tx:
         after = standing(tx, before.session_id, before.standing.cards)
         items = {*before.items, *points_of(tx, after.cards)}
         along = projections.made_pending(tx, before.standing.at)
@@ -98,12 +104,22 @@ def _followed(
     return Followed(saved=True, cards=found, recallable=done.recallable, reason=done.reason)
 
 
+def _said(error: Exception) -> str:
+    if isinstance(error, MemoryPipelineError):
+        return str(error)
+    # Its message may hold what a card says, which belongs into no log.
+    where = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("what follows a decision failed with %s\n%s", type(error).__name__, where)
+    return f"an unexpected {type(error).__name__}"
+
+
 def _not_taken_in(tx: Tx, reading: SessionReading, recorded: Sequence[Decision]) -> str | None:
     """Why the archive does not know what a session's directory says; None when it does."""
-    if reading.manifest is None or not reading.ledger_read:
+    stored = {decision.seq: decision for decision in sessions.stored_decisions(tx, reading.session_id)}
+    begun = bool(stored or recorded) or any(fault.kind in UNREADABLE for fault in reading.faults)
+    if reading.manifest is None or (begun and not reading.ledger_read):
         said = [fault.reason for fault in reading.faults if fault.line == 0]
         return "; ".join(said) or f"there is no {ledger.LEDGER_FILE}"
-    stored = {decision.seq: decision for decision in sessions.stored_decisions(tx, reading.session_id)}
     if any(stored.get(decision.seq) != decision for decision in recorded):
         return f"{ledger.LEDGER_FILE} has lost what was recorded: another program wrote it without its lock"
     return None

@@ -81,17 +81,21 @@ def preview(tx: Tx, state: SessionState) -> Preview:
     """What there is to decide about a session, from its ledger and from the archive; neither is changed."""
     found = candidates(state.decisions, state.view)
     written = [each.clarification for each in found]
-    joined = _joined(tx, found, {decision.seq: decision for decision in state.decisions})
+    known = {decision.seq: decision for decision in state.decisions}
+    said = [[known[seq] for seq in candidate.seqs] for candidate in found]
+    joined = _joined(tx, said)
     alike = duplicates.alike(tx, [(each.subject, each.detail) for each in written])
     tables = session_tables(state.decisions)
-    cited = cards.contents(tx, {card_id for each in written for card_id in cited_ids(each.rationale)})
+    cited = cards.contents(tx, {i for equal in said for each in equal for i in cited_ids(each.rationale)})
     return Preview(
         session_id=state.reading.session_id,
         question=state.question,
         status=state.manifest.status.value,
         candidates=tuple(
-            _previewed(candidate, state.question, joins, others, tuple(_warnings(candidate, joins, cited, tables)))
-            for candidate, joins, others in zip(found, joined, alike, strict=True)
+            _previewed(
+                candidate, state.question, joins, others, tuple(_warnings(candidate, equal, joins, cited, tables))
+            )
+            for candidate, equal, joins, others in zip(found, said, joined, alike, strict=True)
         ),
         promoted=len(state.view.seqs(Outcome.PROMOTED)),
         declined=len(state.view.seqs(Outcome.DECLINED)),
@@ -125,18 +129,22 @@ def _previewed(
     )
 
 
-def _joined(tx: Tx, found: Sequence[Candidate], known: Mapping[int, Decision]) -> list[set[str | None]]:
-    """What the clarifications of each candidate join, None standing for a card of their own."""
-    asked = [(number, known[seq]) for number, candidate in enumerate(found) for seq in candidate.seqs]
+def _joined(tx: Tx, said: Sequence[Sequence[Decision]]) -> list[set[str | None]]:
+    """What the equal clarifications of each candidate join, None standing for a card of their own."""
+    asked = [(number, decision) for number, equal in enumerate(said) for decision in equal]
     cards_of = joined_cards(tx, [(text_key(decision), decision.rationale) for _, decision in asked])
-    joined: list[set[str | None]] = [set() for _ in found]
+    joined: list[set[str | None]] = [set() for _ in said]
     for (number, _), card_id in zip(asked, cards_of, strict=True):
         joined[number].add(card_id)
     return joined
 
 
 def _warnings(
-    candidate: Candidate, joins: AbstractSet[str | None], cited: Mapping[str, CardContent], tables: frozenset[str]
+    candidate: Candidate,
+    said: Sequence[Decision],
+    joins: AbstractSet[str | None],
+    cited: Mapping[str, CardContent],
+    tables: frozenset[str],
 ) -> Iterator[str]:
     written = candidate.clarification
     if is_table(written.subject, tables):
@@ -145,10 +153,10 @@ def _warnings(
         yield f"the same was {outcome.value} already, as seq {seq}"
     if len(joins) > 1:
         yield "it is said several times, and not every time taken from the same card"
-    for card_id in cited_ids(written.rationale):
+    for card_id in dict.fromkeys(card_id for each in said for card_id in cited_ids(each.rationale)):
         if card_id not in cited:
             yield f"{card_id}, which it cites, is gone"
         elif card_id not in joins:
             card = cited[card_id]
             says = f"{(card.subject or card.question)[:_SHOWN]}: {(card.detail or card.sql)[:_SHOWN]}"
-            yield f"{card_id}, which it cites, says something else ({says}): this makes another card of it"
+            yield f"{card_id}, which it cites, says something else ({says}), and is not confirmed"

@@ -112,13 +112,14 @@ def proposed(
 
     # The archive may not have read the ledger's last lines, so more is asked for than is shown.
     cards = found(_TAKEABLE, min(limit + decided.most, LIMIT_AT_MOST))
-    solved = found([Family.SOLVED_QUESTION], limit)
+    solved = found([Family.SOLVED_QUESTION], min(limit + len(decided.rejected), LIMIT_AT_MOST))
     left = [hit for hit in cards.hits if not decided.holds(hit)]
+    advice = [hit for hit in solved.hits if hit.card_id not in decided.rejected]
     return Proposal(
         session_id=state.reading.session_id,
         question=state.question,
         cards=tuple(left[:limit]),
-        solved_questions=solved.hits,
+        solved_questions=tuple(advice[:limit]),
         dropped={
             reason: cards.dropped.get(reason, 0) + solved.dropped.get(reason, 0)
             for reason in sorted({*cards.dropped, *solved.dropped})

@@ -271,17 +271,19 @@ class Reviewing:
 
     def _finalized(self, workspace: str, directory: Path) -> tuple[Followed, str | None]:
         """What archive and index make of a session that is finalized, and the id of its solved question."""
-        session_id = ledger.session_id(directory)
+        session_id, database = ledger.session_id(directory), self._runtime.database
         try:
-            with self._runtime.database.transaction(workspace) as tx:
+            with database.transaction(workspace) as tx:
                 before = Before.of(tx, session_id)
-            followed = follow(self._runtime, workspace, directory, before, principal=self.principal)
-            with self._runtime.database.transaction(workspace) as tx:
-                cards_of = standing(tx, session_id).cards.values()
         except MemoryPipelineError as error:
             return Followed(saved=False, reason=str(error)), None
-        solved = (card.card_id for card in cards_of if card.family is Family.SOLVED_QUESTION)
-        return followed, next(solved, None)
+        followed = follow(self._runtime, workspace, directory, before, principal=self.principal)
+        try:
+            with database.transaction(workspace) as tx:
+                found = standing(tx, session_id).cards.values()
+        except MemoryPipelineError:
+            return followed, None  # what followed did so all the same
+        return followed, next((card.card_id for card in found if card.family is Family.SOLVED_QUESTION), None)
 
     def _decide(
         self,

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.ledger import Decision, Manifest, SessionReading
 
-_UNREADABLE = {FaultKind.UNREADABLE, FaultKind.TOO_LARGE}
+UNREADABLE = frozenset({FaultKind.UNREADABLE, FaultKind.TOO_LARGE})
+"""Faults of a file that is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def session_state(tx: Tx, reading: SessionReading) -> SessionState:
         raise SessionNotFound(f"session {reading.session_id!r} cannot be used as it stands: {why}")
     stored = sessions.stored_decisions(tx, reading.session_id)
     if not reading.ledger_read:
-        unreadable = [fault.reason for fault in reading.faults if fault.kind in _UNREADABLE]
+        unreadable = [fault.reason for fault in reading.faults if fault.kind in UNREADABLE]
         if unreadable or stored:
             why = "; ".join(unreadable) or f"{ledger.LEDGER_FILE} is gone: restore it"
             raise LedgerUnavailable(f"session {reading.session_id!r}: {why}")

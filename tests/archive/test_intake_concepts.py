@@ -535,6 +535,18 @@ class TestTakenFromACard:
         assert [session.split()[0] for session, _ in archive.sources(pitfall)] == ["taken", "taken"]
         assert [session.split()[0] for session, _ in archive.sources(concept)] == ["own", "own"]
 
+    def test_leads_no_other_clarification_to_its_card_while_another_card_has_a_source_of_the_text(
+        self, archive, pitfall
+    ):
+        given(archive, clarified(1), promoted(2, 1), session="first")
+        [concept] = archive.card_ids()
+        edited = by_hand(archive, **TEXT)
+        archive.change("UPDATE card SET card_id = 'mem-0000' WHERE card_id = :card_id", card_id=edited)
+        given(archive, clarified(1, rationale="from mem-0000"), promoted(2, 1), session="taken")
+        given(archive, clarified(1), promoted(2, 1), session="last")
+        assert [session for session, _ in archive.sources("mem-0000")] == ["taken"]
+        assert [session for session, _ in archive.sources(concept)] == ["first", "last"]
+
     def test_is_no_difference_to_the_card_though_it_gives_another_rationale(self, archive, pitfall):
         given(archive, clarified(1, rationale=f"FROM {pitfall.upper()}."), promoted(2, 1))
         given(archive)

@@ -1,6 +1,6 @@
 -- name: of_session
 -- The cards that a session stands behind now, and others by id, with what a decision may change of them.
-SELECT c.card_id, c.family, c.version, c.created_at, c.subject || c.question AS title, c.flags, (
+SELECT c.card_id, c.family, c.version, c.created_at, c.updated_at, c.subject || c.question AS title, c.flags, (
     SELECT count(*) FROM card_source s WHERE s.workspace = c.workspace AND s.card_id = c.card_id
 ) AS sources, ARRAY(
     SELECT s.seq FROM card_source s

@@ -45,12 +45,15 @@ JOIN session n USING (workspace, session_id)
 ORDER BY d.ts, d.session_id COLLATE "C", d.seq
 
 -- name: cards_of_equal_text
--- The card that has a source of equal text comes before one whose text is an administrator's own.
+-- The card that has a source of equal text comes before one whose text is an administrator's own. A source that was taken
+-- from its card stands for the card's own text.
 SELECT DISTINCT ON (text_key) text_key, card_id
 FROM (
-    SELECT s.text_key, s.card_id, 1 AS rank
+    SELECT s.text_key, s.card_id,
+        CASE WHEN d.rationale ~* concat('(?<![\w-])', s.card_id, '(?!-?\w)') THEN 2 ELSE 1 END AS rank
     FROM card_source s
     JOIN card c USING (workspace, card_id)
+    LEFT JOIN decision d USING (workspace, session_id, seq)
     WHERE s.workspace = :workspace AND s.text_key = ANY(:text_keys) AND s.decision_type = 'concept_clarified'
         AND c.family = 'concept'
     UNION ALL
