@@ -63,9 +63,9 @@ def measure(home: Path, cards: int, candidates: int, rounds: int) -> dict[str, f
     """What each step takes, in seconds."""
     taken: dict[str, list[float]] = defaultdict(list)
 
-    def timed(step: str, work: Callable[[], object]) -> None:
+    def timed(step: str, work: Callable[..., object], *arguments: object, **options: object) -> None:
         start = time.perf_counter()
-        work()
+        work(*arguments, **options)
         taken[step].append(time.perf_counter() - start)
 
     speech = Speech()
@@ -76,16 +76,17 @@ def measure(home: Path, cards: int, candidates: int, rounds: int) -> dict[str, f
         reviewing = Reviewing(runtime, "benchmark")
         for number in range(rounds):
             session = f"session-{number}"
+            here = _WORKSPACE, session
             begin(runtime.settings.sessions, session, speech, candidates)
             every = range(1, candidates + 1)
             marker = Retraction([candidates + 1])
-            timed("propose", lambda: reviewing.propose(_WORKSPACE, session))  # noqa: B023  # called at once
-            timed("preview", lambda: reviewing.preview(_WORKSPACE, session))  # noqa: B023
-            timed("promote all", lambda: reviewing.record(_WORKSPACE, session, promote=every))  # noqa: B023
-            timed("promote all again", lambda: reviewing.record(_WORKSPACE, session, promote=every))  # noqa: B023
-            timed("foresee a retraction", lambda: reviewing.foresee(_WORKSPACE, session, marker))  # noqa: B023
-            timed("retract", lambda: reviewing.correct(_WORKSPACE, session, marker))  # noqa: B023
-            timed("session view", lambda: reviewing.view(_WORKSPACE, session))  # noqa: B023
+            timed("propose", reviewing.propose, *here)
+            timed("preview", reviewing.preview, *here)
+            timed("promote all", reviewing.record, *here, promote=every)
+            timed("promote all again", reviewing.record, *here, promote=every)
+            timed("foresee a retraction", reviewing.foresee, *here, marker)
+            timed("retract", reviewing.correct, *here, marker)
+            timed("session view", reviewing.view, *here)
     return {step: statistics.median(times) for step, times in taken.items()}
 
 

@@ -18,8 +18,13 @@ _QUOTES = "'\"`"
 # Names of sqlglot's types of tokens:
 _TEXTS = {"STRING", "NATIONAL_STRING", "BYTE_STRING", "RAW_STRING", "UNICODE_STRING", "HEREDOC_STRING"}
 _COMPARES = {"EQ", "NEQ", "NULLSAFE_EQ", "LT", "LTE", "GT", "GTE", "IN", "BETWEEN"} | {
-    "LIKE", "ILIKE", "GLOB", "RLIKE", "IRLIKE", "SIMILAR_TO"
-}  # fmt: skip
+    "LIKE",
+    "ILIKE",
+    "GLOB",
+    "RLIKE",
+    "IRLIKE",
+    "SIMILAR_TO",
+}
 # A text right after them is a value: BETWEEN 'a' AND 'b', IS DISTINCT FROM 'a', CASE city WHEN 'Roma'.
 _MAY_COMPARE = {"AND", "FROM", "WHEN"}
 _BEFORE_OPERAND = {"WHERE", "ON", "HAVING", "OR", "NOT", "L_PAREN"}  # 'Roma' = city

@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import chain
 
 from memory_pipeline.lexical import Lexicon
+from memory_pipeline.statement_words import AND, CONNECTING, COPULAS, DEFINING, HOLLOW, OR, ORDERING, PLURALS
 from memory_pipeline.text import accentless, digest
 from memory_pipeline.turning import TURNING
 
@@ -58,55 +59,6 @@ _COMPARISONS = frozenset({"=", "<", ">", "<=", ">=", "!="})
 _COMMUTING = frozenset({"=", "!="})
 _BRACKETS = frozenset("()[]{}")
 _FORM = frozenset(".,;:!?'\"…·•–—¿¡")  # every other sign is kept
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(accentless(text).split())
-
-
-_CONNECTING = _words("+ - * / % and or not e ed o oppure non")
-_AND, _OR = _words("and e ed"), _words("or o oppure")
-_ORDERING = _words("- / from da than before after prima dopo minus meno diviso divided between tra fra")
-
-# Stop words that say nothing by themselves. Of languages that are not here every stop word counts, which finds less.
-_HOLLOW = _words(
-    "a an the this that these those it its itself they them their he she his her we our you your i my is are was were "
-    "be been being am has have had having do does did doing can will should would of to for in on at by as with from "
-    "into about and both which who whom what when where while if then there here how s t re ve ll d m such so very "
-    "just il lo la gli le l un uno una di del dello della dei degli delle dell al allo alla ai agli alle all ad dal "
-    "dallo dalla dai dagli dalle dall da nel nello nella nei negli nelle nell sul sullo sulla sui sugli sulle sull su "
-    "con col per che chi cui si ci e ed quando dove se come quale quali questo questa questi queste quello quella "
-    "quelli quelle sono sia siano essere era erano stato stata stati state ha hanno abbia abbiano avere avente aventi"
-)
-# Words that only tie what is defined to what it is defined as.
-_COPULAS = _words(
-    "refer refers referred referring mean means meant meaning stand stands represent represents represented denote "
-    "denotes indicate indicates indicated correspond corresponds define defines defined contain contains map maps "
-    "mapped column columns field fields riferisce riferiscono riferito riferita significa significano significare "
-    "indica indicano intende intendono inteso rappresenta rappresentano corrisponde corrispondono equivale "
-    "equivalgono definisce definito definita definiti considera considerano considerato considerata considerati "
-    "contiene contengono vuole dire ovvero cioè colonna colonne campo campi"
-)
-# Those of them that can stand between the two in either order: "U means urgent", "urgent means U".
-_DEFINING = _COPULAS - _words(
-    "represent represents represented contain contains map maps mapped column columns field fields rappresenta "
-    "rappresentano contiene contengono vuole colonna colonne campo campi considera considerano considerato considerata "
-    "considerati"
-)
-
-# How plurals end, and what the singular ends in. A stem is too coarse: it is the same for "parto" and "parte", and for
-# "ferito" and "ferita". Italian plurals in -i of words in -e are those of endings that are the same for both genders.
-_PLURALS = {
-    "italian": (
-        *(("i", "o"), ("i", "io"), ("chi", "co"), ("ghi", "go"), ("e", "a"), ("che", "ca"), ("ghe", "ga")),
-        *(("ce", "cia"), ("ge", "gia"), ("mesi", "mese")),
-        *((f"{ending}i", f"{ending}e") for ending in ("or", "ion", "al", "ent", "ant", "il", "ar", "ic")),
-    ),
-    "english": (
-        *(("s", ""), ("ies", "y")),
-        *((f"{ending}es", ending) for ending in ("ch", "sh", "x", "ss", "z", "o")),
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +114,10 @@ class Reader:
             InvalidSettings: the language is not supported.
         """
         self._lexicon = Lexicon(language)
-        self._plurals = _PLURALS.get(self._lexicon.language, ())
+        self._plurals = PLURALS.get(self._lexicon.language, ())
         self._known: dict[str, tuple[int, ...]] = {}
         self._words: dict[str, Word] = {}
-        self._copulas = frozenset(term for word in _COPULAS for term in self._stems(word))
+        self._copulas = frozenset(term for word in COPULAS for term in self._stems(word))
 
     def statement(self, subject: str, detail: str) -> Statement:
         """What a subject and its detail state together."""
@@ -196,7 +148,7 @@ class Reader:
         """The parts of a text, around the words that define."""
         codes = _codes(text)
         tokens = _tokens(text)
-        ends = [n for n, token in enumerate(tokens) if token in _DEFINING]
+        ends = [n for n, token in enumerate(tokens) if token in DEFINING]
         for start, end in zip([-1, *ends], [*ends, len(tokens)], strict=True):
             if part := tuple(self._in_order(tokens[start + 1 : end], codes)):
                 yield part
@@ -205,14 +157,14 @@ class Reader:
         """The words of a part; conditions or single words that all of it joins are sorted: "a or b" is "b or a"."""
         joined: list[list[str]] = [[]]
         for token in tokens:
-            if token in _AND or token in _OR:
+            if token in AND or token in OR:
                 joined.append([])
             else:
                 joined[-1].append(token)
         said = [list(self._kept(_sides_sorted(each), codes)) for each in joined]
-        mixed = not _AND.isdisjoint(tokens) and not _OR.isdisjoint(tokens)
+        mixed = not AND.isdisjoint(tokens) and not OR.isdisjoint(tokens)
         alone = all(len(words) == 1 or _is_condition(each) for words, each in zip(said, joined, strict=True))
-        if alone and not mixed and _ORDERING.isdisjoint(tokens):
+        if alone and not mixed and ORDERING.isdisjoint(tokens):
             said.sort(key=lambda words: [sorted(word.forms) for word in words])
         yield from chain.from_iterable(said)
 
@@ -234,7 +186,7 @@ class Reader:
         signs = {token for token in tokens if not _is_word(token) and token not in _BRACKETS}
         turning = {token for token in tokens if _is_word(token) and self._turns(token)}
         turned = {
-            token if token in _OR else f"{token} {self._next(tokens, n)}"  # "a or b" is "b or a"
+            token if token in OR else f"{token} {self._next(tokens, n)}"  # "a or b" is "b or a"
             for n, token in enumerate(tokens)
             if token in turning
         }
@@ -243,7 +195,7 @@ class Reader:
             yield ""
 
     def _turns(self, word: str) -> bool:
-        return word in TURNING or (word not in _HOLLOW and not self._stems(word))
+        return word in TURNING or (word not in HOLLOW and not self._stems(word))
 
     def _next(self, tokens: Sequence[str], place: int) -> str:
         """The stem of the next word that is about something: what a negation negates."""
@@ -251,7 +203,7 @@ class Reader:
         return str(next((min(each) for each in stems if each), ""))
 
     def _about(self, token: str) -> tuple[int, ...]:
-        if not _is_word(token) or token in _HOLLOW:  # "is" is no stop word of Italian
+        if not _is_word(token) or token in HOLLOW:  # "is" is no stop word of Italian
             return ()
         return tuple(stem for stem in self._stems(token) if stem not in self._copulas)
 
@@ -414,12 +366,12 @@ def _form(text: str, tokens: list[str]) -> list[str]:
 
 def _grouping(text: str, tokens: Sequence[str]) -> list[str]:
     """What brackets join, as far as that carries a meaning: they are form, but not in (a + b) * c."""
-    skeleton = [token for token in _with_brackets(text) if token in _BRACKETS or token in _CONNECTING]
+    skeleton = [token for token in _with_brackets(text) if token in _BRACKETS or token in CONNECTING]
     return skeleton if _groups(tokens) and not _BRACKETS.isdisjoint(skeleton) else []
 
 
 def _groups(tokens: Sequence[str]) -> bool:
-    return sum(token in _CONNECTING for token in tokens) > 1
+    return sum(token in CONNECTING for token in tokens) > 1
 
 
 @lru_cache(8)  # a text is looked at in several ways, one after the other

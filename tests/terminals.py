@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pexpect
 import pyte
+import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PATIENCE = 20  # seconds
+# What pexpect forks becomes another program at once.
+in_a_terminal = pytest.mark.filterwarnings("ignore:.*is multi-threaded:DeprecationWarning")
 
 
 class Terminal:

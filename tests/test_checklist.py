@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from memory_pipeline.cli import checklist
+from memory_pipeline.cli import checklist, wrapping
 from memory_pipeline.cli.checklist import Choice, Item, choose
-from tests.terminals import Terminal
+from tests.terminals import Terminal, in_a_terminal
 
 PROMOTE, DECLINE, LATER = Choice
 RECORD = ("enter", "enter")
@@ -371,7 +371,7 @@ class TestHostileTexts:
     )
     def test_wrapping_fits_and_loses_nothing_but_a_space_at_a_break(self, text, width):
         end = 0
-        for start, part in checklist._wrapped(text, width):
+        for start, part in wrapping.wrapped(text, width):
             assert cell_len(part) <= width
             assert text[start : start + len(part)] == part
             assert text[end:start] in ("", " ", "\n", " \n")
@@ -383,7 +383,7 @@ class TestHostileTexts:
         width=st.integers(min_value=1, max_value=30),
     )
     def test_both_ways_of_wrapping_agree(self, line, width):
-        assert list(checklist._folded_ascii(line, width)) == list(checklist._folded(line, width))
+        assert list(wrapping._folded_ascii(line, width)) == list(wrapping._folded(line, width))
 
 
 PROGRAM = """
@@ -430,9 +430,7 @@ def terminal(tmp_path):
         each.program.close(force=True)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*is multi-threaded:DeprecationWarning"
-)  # what pexpect forks becomes another program
+@in_a_terminal
 class TestTerminal:
     def test_what_is_chosen_is_recorded(self, terminal):
         run = terminal(some(3))

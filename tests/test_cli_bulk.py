@@ -21,8 +21,13 @@ from tests.curating import CLINIC, a_creation, a_workspace
 IN_CLINIC = ("-w", CLINIC)
 CREATION = {"operation": "create", "family": "concept", "subject": "fever", "detail": "temp > 38"}
 RECORD = {
-    "id": "mem-0007", "type": "concept_clarified", "subject": "fever", "detail": "temp > 38", "session": "s1", "seq": 1
-}  # fmt: skip
+    "id": "mem-0007",
+    "type": "concept_clarified",
+    "subject": "fever",
+    "detail": "temp > 38",
+    "session": "s1",
+    "seq": 1,
+}
 
 
 @pytest.fixture

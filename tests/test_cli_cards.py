@@ -170,8 +170,20 @@ def test_a_conflict_says_what_the_card_says_now_and_by_whom(run, done):
 
 
 def test_programs_are_given_the_faults_of_an_edit_field_by_field(run):
-    code, out, _ = run("card", "create", *IN_CLINIC, "--family", "solved_question", "--dialect", "klingon",
-                       "--question", "q", "--link", "mem-0404=see", "--json")  # fmt: skip
+    code, out, _ = run(
+        "card",
+        "create",
+        *IN_CLINIC,
+        "--family",
+        "solved_question",
+        "--dialect",
+        "klingon",
+        "--question",
+        "q",
+        "--link",
+        "mem-0404=see",
+        "--json",
+    )
     faults = json.loads(out)["error"]["faults"]
     assert (code, faults.keys()) == (9, {"sql", "dialect", "links.0"})
     assert "duckdb" in faults["dialect"]
@@ -253,8 +265,11 @@ def test_duplicates_are_proposed_with_why_and_the_command_that_merges_them(run, 
     ]
     assert (found["form"], found["near"], found["total"], found["cards"], found["complete"]) == (1, 1, 2, 4, True)
     assert found["pairs"][0]["other"] == {
-        "card_id": "mem-0003", "version": 1, "subject": "attivo", "detail": "Attivo: (flag = A)"
-    }  # fmt: skip
+        "card_id": "mem-0003",
+        "version": 1,
+        "subject": "attivo",
+        "detail": "Attivo: (flag = A)",
+    }
     code, out, _ = run("card", "duplicates", *IN_CLINIC, "--limit", "1")
     assert code == 0
     assert "mem-0001 and mem-0003 (concept), the same but for form" in out

@@ -23,7 +23,7 @@ from tests.archives import Archive
 from tests.builders import a_ledger, approved, clarified, promoted, rewritten
 from tests.command_line import Run, runner
 from tests.curating import CLINIC, a_workspace
-from tests.terminals import CHECKOUT, Terminal
+from tests.terminals import CHECKOUT, Terminal, in_a_terminal
 
 SESSION = "session-1"
 THIS = (SESSION, "--workspace", CLINIC)
@@ -301,9 +301,7 @@ def terminal(archive, settings):
         each.program.close(force=True)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*is multi-threaded:DeprecationWarning"
-)  # what pexpect forks becomes another program
+@in_a_terminal
 class TestInATerminal:
     def test_a_checklist_of_forty_is_decided_by_keys_alone(self, archive, terminal):
         archive.session(*(clarified(n, f"concept {n}", f"c{n} = 1") for n in range(1, 41)), status="open")

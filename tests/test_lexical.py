@@ -164,10 +164,20 @@ def test_a_language_that_is_not_known_is_refused_with_those_that_are(language):
 @pytest.mark.parametrize(
     "text",
     [
-        "", "il di la", "pazienti con l'età dell'utente", "FLAG_ATTIVO o CDSCode?", "3.5 e HbA1c >= 7", "患者数を計算する",
-        "患者_id", "перенос ПАЦИЕНТ", "C'è più d'oro", "a\x00b \ud800", "fact_visite.data_visita", "e-mail, co-worker",
+        "",
+        "il di la",
+        "pazienti con l'età dell'utente",
+        "FLAG_ATTIVO o CDSCode?",
+        "3.5 e HbA1c >= 7",
+        "患者数を計算する",
+        "患者_id",
+        "перенос ПАЦИЕНТ",
+        "C'è più d'oro",
+        "a\x00b \ud800",
+        "fact_visite.data_visita",
+        "e-mail, co-worker",
     ],
-)  # fmt: skip
+)
 def test_the_tokens_of_a_text_are_those_that_it_is_searched_by(text):
     assert set(ITALIAN.tokens(text)) == set(ITALIAN.query(text).indices)
 

@@ -26,17 +26,25 @@ def names(sql: str, dialect: str = "postgres") -> set[str] | None:
         ("SELECT p.id FROM patients p", {"patients", "patients.id"}),
         ("SELECT P.ID FROM Patients AS p", {"patients", "patients.id"}),
         ('SELECT "P"."Id" FROM "Patients" "P"', {"Patients", "Patients.Id"}),
-        ("SELECT p.id, n FROM patients p JOIN visits v ON v.pid = p.id",
-         {"patients", "patients.id", "visits", "visits.pid"}),
+        (
+            "SELECT p.id, n FROM patients p JOIN visits v ON v.pid = p.id",
+            {"patients", "patients.id", "visits", "visits.pid"},
+        ),
         ("WITH x AS (SELECT id FROM patients) SELECT x.id FROM x", {"patients", "patients.id"}),
         ("WITH X AS (SELECT id FROM patients) SELECT x.id FROM x", {"patients", "patients.id"}),
-        ("WITH x AS (SELECT id FROM patients) SELECT day FROM visits",
-         {"patients", "patients.id", "visits", "visits.day"}),
-        ("WITH RECURSIVE t AS (SELECT id FROM a UNION ALL SELECT a.up FROM a JOIN t ON a.id = t.id) SELECT * FROM t",
-         {"a", "a.id", "a.up"}),
+        (
+            "WITH x AS (SELECT id FROM patients) SELECT day FROM visits",
+            {"patients", "patients.id", "visits", "visits.day"},
+        ),
+        (
+            "WITH RECURSIVE t AS (SELECT id FROM a UNION ALL SELECT a.up FROM a JOIN t ON a.id = t.id) SELECT * FROM t",
+            {"a", "a.id", "a.up"},
+        ),
         ("SELECT q.n FROM (SELECT id AS n FROM patients) q", {"patients", "patients.id"}),
-        ("SELECT p.id FROM patients p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.pid = p.pid)",
-         {"patients", "patients.id", "patients.pid", "visits", "visits.pid"}),
+        (
+            "SELECT p.id FROM patients p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.pid = p.pid)",
+            {"patients", "patients.id", "patients.pid", "visits", "visits.pid"},
+        ),
         ("SELECT a FROM x UNION SELECT b FROM y EXCEPT SELECT c FROM z", {"x", "x.a", "y", "y.b", "z", "z.c"}),
         ("SELECT g FROM generate_series(1, 3) g", set()),
         ("SELECT a FROM x; SELECT b FROM y", {"x", "x.a", "y", "y.b"}),
@@ -44,16 +52,20 @@ def names(sql: str, dialect: str = "postgres") -> set[str] | None:
         ("CREATE TABLE z AS SELECT a FROM x", {"x", "x.a"}),
         ("INSERT INTO z SELECT a FROM x", {"x", "x.a"}),
     ],
-)  # fmt: skip
+)
 def test_what_a_query_reads(sql, expected):
     assert names(sql) == expected
 
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT `CDSCode` FROM `Schools`", 'SELECT "CDSCode" FROM "Schools"', "SELECT [CDSCode] FROM [Schools]",
-     "SELECT s.CDSCode FROM Schools AS S"],
-)  # fmt: skip
+    [
+        "SELECT `CDSCode` FROM `Schools`",
+        'SELECT "CDSCode" FROM "Schools"',
+        "SELECT [CDSCode] FROM [Schools]",
+        "SELECT s.CDSCode FROM Schools AS S",
+    ],
+)
 def test_sqlite_keeps_the_spelling_and_takes_every_quote(sql):
     assert names(sql, "sqlite") == {"Schools", "Schools.CDSCode"}
 

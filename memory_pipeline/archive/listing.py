@@ -37,8 +37,16 @@ _BY_ID = """split_part(f.card_id, '-', 1) COLLATE "C" {0}, length(f.card_id) {0}
 _LEVELS = ("database", "schema", "table", "column")
 # The dearest last: every condition spares those after it some cards.
 _FILTERS = (
-    "families", "origin", "updated_after", "updated_before", "flag", "concept", "state", "objects", "words",
-)  # fmt: skip
+    "families",
+    "origin",
+    "updated_after",
+    "updated_before",
+    "flag",
+    "concept",
+    "state",
+    "objects",
+    "words",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ It draws on standard error and reads standard input; both have to be a terminal.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import termios
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from rich.cells import cell_len, get_character_cell_size, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App, ComposeResult
@@ -30,14 +29,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from memory_pipeline.console import printable
+from memory_pipeline.cli.wrapping import CROWD, fitted, shown, wrapped
 
-_TAB = 4  # cells
-_CROWD = 4  # characters for each cell of a line; what combines without end goes on in the next line
 _SIGNALS = (signal.SIGTSTP, signal.SIGCONT, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH)
 _PLAIN, _BOLD, _CURSOR, _WARNING = Style(), Style(bold=True), Style(reverse=True), Style(color="yellow", bold=True)
-# Terminals disagree about the width of what these join. Without them it stands side by side, and nothing is cut off.
-_JOINERS = re.compile("[\u200d\ufe0e\ufe0f]")
 _FOOTERS = (
     "Space toggle  l later  a d n all  Tab text  Enter record  Esc leave  ? keys",
     "Space toggle  l later  Tab text  Enter record  Esc leave  ? keys",
@@ -124,61 +119,6 @@ def _signals_given_back() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _shown(text: str) -> str:
-    """The text as it is shown, with its line breaks."""
-    return _JOINERS.sub("", printable(text.replace("\r\n", "\n").expandtabs(_TAB)))
-
-
-def _fitted(text: str, width: int) -> str:
-    """The text in one line of exactly this width, with an ellipsis where it goes on."""
-    if width <= 0:
-        return ""
-    line = text[: width * _CROWD].replace("\n", " ")
-    if len(line) == len(text) and cell_len(line) <= width:
-        return set_cell_size(line, width)
-    return set_cell_size(set_cell_size(line, width - 1) + "…", width)
-
-
-def _wrapped(text: str, width: int) -> Iterator[tuple[int, str]]:
-    """The lines of a text at a width, each with where in the text it begins."""
-    start = 0
-    for line in text.split("\n"):
-        if len(line) <= width and line.isascii():
-            yield start, line
-        else:
-            fold = _folded_ascii if line.isascii() else _folded
-            yield from ((start + offset, part) for offset, part in fold(line, width))
-        start += len(line) + 1
-
-
-def _folded_ascii(line: str, width: int) -> Iterator[tuple[int, str]]:
-    """What `_folded` gives where every character is one cell wide, many times faster."""
-    for match in re.finditer(f"(.{{1,{width}}})(?: |$)|(.{{{width}}})", line):
-        yield match.start(), match[1] or match[2]
-
-
-def _folded(line: str, width: int) -> Iterator[tuple[int, str]]:
-    """The parts of a line that fit; it is parted at spaces, of which one goes, or else anywhere."""
-    start = 0
-    while start < len(line):
-        end = _end_of_cells(line, start, width)
-        following = end
-        if end < len(line) and (space := line.rfind(" ", start + 1, end + 1)) > 0:
-            end, following = space, space + 1
-        yield start, line[start:end]
-        start = following
-
-
-def _end_of_cells(line: str, start: int, width: int) -> int:
-    cells = 0
-    end = min(len(line), start + width * _CROWD)
-    for index in range(start, end):
-        cells += get_character_cell_size(line[index])
-        if cells > width:
-            return max(index, start + 1)
-    return end
-
-
 class _Drawn(Widget):
     """A widget that draws its own lines: no markup is looked for in them."""
 
@@ -189,7 +129,7 @@ class _Drawn(Widget):
     def render_line(self, y: int) -> Strip:
         """A line over the whole width."""
         text, style = self.line(y)
-        return Strip([Segment(_fitted(text, self.size.width), style)], self.size.width)
+        return Strip([Segment(fitted(text, self.size.width), style)], self.size.width)
 
 
 class _Line(_Drawn):
@@ -200,7 +140,7 @@ class _Line(_Drawn):
         self.forms = forms
         self._style = style
 
-    def line(self, y: int) -> tuple[str, Style]:  # noqa: ARG002
+    def line(self, y: int) -> tuple[str, Style]:  # noqa: ARG002  # as Textual calls it
         """The line, cut off only where even its last form does not fit."""
         fitting = (form for form in self.forms if cell_len(form) <= self.size.width)
         return next(fitting, self.forms[-1]), self._style
@@ -232,7 +172,7 @@ class _Titles(_Drawn):
         """Move the cursor, at most to an end."""
         self.cursor = max(0, min(len(self.items) - 1, self.cursor + by))
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002  # as Textual calls it
         """A line for each item, where there is room."""
         return len(self.items)
 
@@ -250,7 +190,7 @@ class _Titles(_Drawn):
         item = self.items[self._top + y]
         under = self._top + y == self.cursor
         noted = "!" if item.notes else " "
-        title = _shown(item.title[: self.size.width * _CROWD])
+        title = shown(item.title[: self.size.width * CROWD])
         text = f"{'>' if under else ' '} {self.mark(item)} {item.seq:>{self._digits}} {noted} {title}"
         return text, (_CURSOR if self.active else _BOLD) if under else _PLAIN
 
@@ -314,16 +254,16 @@ class _Pane(_Drawn):
         self._width = self.size.width
         self._places, self._lines = [], []
         for block, (text, style) in enumerate(self._blocks()):
-            for offset, part in _wrapped(text, max(1, self._width)):
+            for offset, part in wrapped(text, max(1, self._width)):
                 self._places.append((block, offset))
                 self._lines.append((part, style))
 
     def _blocks(self) -> Iterator[tuple[str, Style]]:
         if self._item:
-            yield _shown(self._item.title), _BOLD
-            yield from ((f"! {_shown(note)}", _WARNING) for note in self._item.notes)
+            yield shown(self._item.title), _BOLD
+            yield from ((f"! {shown(note)}", _WARNING) for note in self._item.notes)
             yield "", _PLAIN
-            yield _shown(self._item.text), _PLAIN
+            yield shown(self._item.text), _PLAIN
 
 
 class _Box(ModalScreen[bool], inherit_bindings=False):
@@ -374,7 +314,7 @@ class _Main(Screen[None], inherit_bindings=False):
     def __init__(self, heading: str, items: Sequence[Item], leave: Callable[[dict[int, Choice] | None], None]) -> None:
         super().__init__()
         self._leave = leave
-        self._heading = _Line(_shown(heading), style=_BOLD)
+        self._heading = _Line(shown(heading), style=_BOLD)
         self._tally = _Line("")
         self._titles = _Titles(items)
         self._pane = _Pane()

@@ -7,6 +7,7 @@ from shlex import quote
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from memory_pipeline.archive.effects import Change
 from memory_pipeline.cards import Family, Flag
 from memory_pipeline.console import escape, moment_text, print_hits, say, show_table
 from memory_pipeline.ledger import DecisionType
@@ -38,11 +39,11 @@ _DONE = {
 _TAKING_AWAY = {DecisionType.DECISION_RETRACTED, DecisionType.PHASE_REOPENED}
 _FAULTS_SHOWN = 10
 _CHANGES = {
-    "created": "is made",
-    "joined": "has this session as one more source",
-    "changed": "changes",
-    "withdrawn": "loses a source",
-    "deleted": "is deleted, since nothing stands behind it any more",
+    Change.CREATED: "is made",
+    Change.JOINED: "has this session as one more source",
+    Change.CHANGED: "changes",
+    Change.WITHDRAWN: "loses a source",
+    Change.DELETED: "is deleted, since nothing stands behind it any more",
 }
 
 
@@ -193,7 +194,7 @@ def _argument(session_id: str) -> str:
 def _told(effect: Effect) -> str:
     """What happened to a card, in a sentence."""
     named = f"{effect.card_id} ({effect.family})" if effect.card_id else f"a card ({effect.family})"
-    kept = f"; {effect.sources} source(s) behind it" if effect.change != "deleted" else ""
+    kept = f"; {effect.sources} source(s) behind it" if effect.change is not Change.DELETED else ""
     said = "; its text changes" if effect.rewritten else ""
     flagged = "".join(f"; flagged {flag}: {Flag(flag).meaning}" for flag in effect.flags if flag in set(Flag))
     return f"{named} «{escape(effect.title)}» {_CHANGES[effect.change]}{said}{kept}{flagged}."

@@ -164,8 +164,9 @@ class TestConflict:
         editor.create(subject="second")
         editor.alter("mem-0001", detail="theirs")
         with pytest.raises(VersionConflict) as conflict:
-            editor.alter("mem-0001", Link("mem-0002", None), Link("mem-0002", "x", outgoing=False), version=1,
-                         subject="mine")  # fmt: skip
+            editor.alter(
+                "mem-0001", Link("mem-0002", None), Link("mem-0002", "x", outgoing=False), version=1, subject="mine"
+            )
         said = "the card says subject 'first', has no link to mem-0002, has no link from mem-0002; look"
         assert said in str(conflict.value)
         assert not any(word in str(conflict.value) for word in ("now", "gone", "family"))
@@ -183,8 +184,12 @@ class TestConflict:
                 {"other": "mem-0002", "meaning": "narrows", "outgoing": True},
                 {"other": "mem-0003", "meaning": "needs", "outgoing": False},
             ]
-            for part in ("the card says subject 'active patient'", "concepts 'a, b'", "dependencies 'patients'",
-                         "links to mem-0002 'narrows', is linked from mem-0003 'needs'; look"):  # fmt: skip
+            for part in (
+                "the card says subject 'active patient'",
+                "concepts 'a, b'",
+                "dependencies 'patients'",
+                "links to mem-0002 'narrows', is linked from mem-0003 'needs'; look",
+            ):
                 assert part in str(conflict.value)
 
     def test_of_an_edit_of_links_shows_what_became_of_them(self, editor):

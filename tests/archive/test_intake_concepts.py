@@ -128,8 +128,14 @@ class TestEqualClarifications:
 
     def test_of_one_moment_show_the_smallest_session_and_then_the_smallest_seq(self, archive):
         given(archive, clarified(1, "ACTIVE PATIENT", ts=MORNING), promoted(2, 1), session="b")
-        given(archive, clarified(1, "Active patient", ts=MORNING), clarified(2, "aCTIVE patient", ts=MORNING),
-              promoted(3, 1), promoted(4, 2), session="a")  # fmt: skip
+        given(
+            archive,
+            clarified(1, "Active patient", ts=MORNING),
+            clarified(2, "aCTIVE patient", ts=MORNING),
+            promoted(3, 1),
+            promoted(4, 2),
+            session="a",
+        )
         assert archive.card()["subject"] == "Active patient"
 
     def test_a_new_source_raises_no_version_and_makes_only_its_question_pending(self, archive):

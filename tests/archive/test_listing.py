@@ -380,8 +380,12 @@ class TestStatements:
         for number in range(12):
             links = [Link(f"mem-{n:04d}", "m") for n in range(1, number + 1)]
             editor.create(*links, dependencies=tuple(Dependency("d", "s", f"t{n}") for n in range(number)))
-            counted.append((statements(lambda: editor.list(text="flag", sort="sources")),
-                            statements(lambda: editor.detail("mem-0001"))))  # fmt: skip
+            counted.append(
+                (
+                    statements(lambda: editor.list(text="flag", sort="sources")),
+                    statements(lambda: editor.detail("mem-0001")),
+                )
+            )
         assert set(counted) == {(1 + 1, 1 + 3)}  # the first one of each names the workspace
 
 

@@ -50,10 +50,25 @@ def tables(settings) -> dict[str, int]:
 def test_the_first_migration_makes_every_table(blank_settings):
     assert migrate(blank_settings.owner_url, blank_settings.database_url) == SCHEMA_REVISION
     assert set(tables(blank_settings)) == {
-        "workspace", "workspace_grant", "session_reading", "ledger_fault", "session", "decision", "card_number", "card",
-        "question", "card_source", "card_link", "card_dependency", "card_literal", "embedding_identity", "projection",
-        "embedding", "admin_edit", "alembic_version",
-    }  # fmt: skip
+        "workspace",
+        "workspace_grant",
+        "session_reading",
+        "ledger_fault",
+        "session",
+        "decision",
+        "card_number",
+        "card",
+        "question",
+        "card_source",
+        "card_link",
+        "card_dependency",
+        "card_literal",
+        "embedding_identity",
+        "projection",
+        "embedding",
+        "admin_edit",
+        "alembic_version",
+    }
     assert names(blank_settings) == []
 
 

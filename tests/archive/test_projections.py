@@ -242,8 +242,9 @@ class TestDeferral:
         waits = []
         for _ in range(12):
             defer(archive)
-            waits += archive.column("SELECT extract(epoch FROM next_try - clock_timestamp()) FROM projection "
-                                    "WHERE item_id = 'mem-0001'")  # fmt: skip
+            waits += archive.column(
+                "SELECT extract(epoch FROM next_try - clock_timestamp()) FROM projection WHERE item_id = 'mem-0001'"
+            )
         assert [round(float(wait), -1) for wait in waits[2:6]] == [20, 40, 80, 160]
         assert all(wait <= 3600 for wait in waits)
         assert projection(archive)["attempts"] == 12

@@ -234,19 +234,46 @@ def test_a_workspace_that_is_not_there_has_no_export(archive: Archive):
 
 RECORDS = {"card": 0, "question": 0, "source": 0, "link": 0}
 HEADER = {
-    "kind": "workspace", "format": FORMAT, "workspace": "clinic", "language": "italian", "numbers": {},
+    "kind": "workspace",
+    "format": FORMAT,
+    "workspace": "clinic",
+    "language": "italian",
+    "numbers": {},
     "records": RECORDS,
-}  # fmt: skip
+}
 CARD = {
-    "kind": "card", "card_id": "mem-0001", "family": "concept", "version": 1, "origin": "hand", "edited": True,
-    "flags": [], "subject": "fever", "detail": "temp > 38", "rationale": "", "question": "", "sql": "", "dialect": "",
-    "context": "", "database": "", "schema": "", "concepts": [], "dependencies": [],
-    "created_at": "2026-01-05T08:00:00+00:00", "updated_at": "2026-01-05T08:00:00+00:00", "updated_by": "anna",
-}  # fmt: skip
+    "kind": "card",
+    "card_id": "mem-0001",
+    "family": "concept",
+    "version": 1,
+    "origin": "hand",
+    "edited": True,
+    "flags": [],
+    "subject": "fever",
+    "detail": "temp > 38",
+    "rationale": "",
+    "question": "",
+    "sql": "",
+    "dialect": "",
+    "context": "",
+    "database": "",
+    "schema": "",
+    "concepts": [],
+    "dependencies": [],
+    "created_at": "2026-01-05T08:00:00+00:00",
+    "updated_at": "2026-01-05T08:00:00+00:00",
+    "updated_by": "anna",
+}
 SOURCE = {
-    "kind": "source", "session_id": "s1", "seq": 1, "decision_type": "concept_clarified", "decided_by": 2,
-    "text_key": "0" * 64, "card_id": "mem-0001", "question_id": None,
-}  # fmt: skip
+    "kind": "source",
+    "session_id": "s1",
+    "seq": 1,
+    "decision_type": "concept_clarified",
+    "decided_by": 2,
+    "text_key": "0" * 64,
+    "card_id": "mem-0001",
+    "question_id": None,
+}
 LINK = {"kind": "link", "source_id": "mem-0001", "target_id": "mem-0002", "meaning": "see"}
 NAME = {"database": "", "schema": "", "table": "t" * 256, "column": ""}
 
@@ -304,8 +331,11 @@ def test_a_fault_is_named_with_its_line_and_nothing_is_imported(copy: Archive, l
 def test_a_file_that_ends_too_early_is_refused_and_what_is_missing_is_said(archive: Archive, copy: Archive):
     curated(archive)
     lines = exported(archive).splitlines(keepends=True)
-    for kept, missing in ((1, "0 of 4 card lines, 0 of 2 question lines, 0 of 5 source lines, 0 of 2 link lines"),
-                          (-1, "1 of 2 link lines"), (-3, "4 of 5 source lines, 0 of 2 link lines")):  # fmt: skip
+    for kept, missing in (
+        (1, "0 of 4 card lines, 0 of 2 question lines, 0 of 5 source lines, 0 of 2 link lines"),
+        (-1, "1 of 2 link lines"),
+        (-3, "4 of 5 source lines, 0 of 2 link lines"),
+    ):
         with pytest.raises(InvalidInput, match=f"the file holds {missing}: it is not the whole export"):
             imported(copy, b"".join(lines[:kept]))
     assert workspaces.names(copy.database) == [CLINIC]

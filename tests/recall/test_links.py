@@ -57,8 +57,11 @@ def test_linked_cards_come_after_the_hits_with_the_meaning_of_the_link(memory: M
     assert [hit.link and hit.link.meaning for hit in result.hits] == [None, "is counted by", "began with"]
     assert [hit.score for hit in result.hits[1:]] == [0.0, 0.0]
     assert result.as_json()["hits"][1]["link"] == {
-        "hit": first, "source": first, "target": second, "meaning": "is counted by"
-    }  # fmt: skip
+        "hit": first,
+        "source": first,
+        "target": second,
+        "meaning": "is counted by",
+    }
     assert ids(memory.search("active patient", limit=1, families=["concept"])) == [first]
 
 

@@ -60,8 +60,19 @@ def test_the_json_has_exactly_the_agreed_shape(memory: Memory):
     answer = memory.search().as_json()
     assert answer.keys() == {"hits", "dropped", "pending", "degraded"}
     assert answer["hits"][0].keys() == {
-        "card_id", "family", "subject", "detail", "rationale", "question", "sql", "context", "tables", "sessions", "score", "signals"
-    }  # fmt: skip
+        "card_id",
+        "family",
+        "subject",
+        "detail",
+        "rationale",
+        "question",
+        "sql",
+        "context",
+        "tables",
+        "sessions",
+        "score",
+        "signals",
+    }
     assert (answer["dropped"], answer["pending"], answer["degraded"]) == ({}, 0, False)
 
 
