@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_pipeline.errors import LedgerUnavailable, SessionNotFound
-from memory_pipeline.ledger import MANIFEST_FILE, Status, finalize, read_session
+from memory_pipeline.ledger import LEDGER_FILE, MANIFEST_FILE, SQL_FILE, Status, finalize, read_session
 from tests.builders import WORKSPACE, a_session
 
 PLAIN = """\
@@ -109,11 +109,11 @@ def test_a_disk_that_gives_out_leaves_the_manifest_as_it_was(session, monkeypatc
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("memory_pipeline.ledger.finalizing.os.fsync", full)
+    monkeypatch.setattr("memory_pipeline.files.os.fsync", full)
     with pytest.raises(LedgerUnavailable, match=r"no space left on device.*not finalized"):
         finalize(session, WORKSPACE, by="anna")
     assert (session / MANIFEST_FILE).read_text(encoding="utf-8") == PLAIN
-    assert [path.name for path in session.iterdir() if path.name.startswith(".")] == []
+    assert sorted(path.name for path in session.iterdir()) == sorted([LEDGER_FILE, MANIFEST_FILE, SQL_FILE])
 
 
 def test_a_manifest_that_somebody_replaces_meanwhile_is_not_overwritten(session, monkeypatch):
@@ -124,11 +124,20 @@ def test_a_manifest_that_somebody_replaces_meanwhile_is_not_overwritten(session,
         sync(descriptor)
         written(session, newer)
 
-    monkeypatch.setattr("memory_pipeline.ledger.finalizing.os.fsync", replaced)
+    monkeypatch.setattr("memory_pipeline.files.os.fsync", replaced)
     with pytest.raises(LedgerUnavailable, match="changed meanwhile"):
         finalize(session, WORKSPACE, by="anna")
     assert (session / MANIFEST_FILE).read_text(encoding="utf-8") == newer
-    assert [path.name for path in session.iterdir() if path.name.startswith(".")] == []
+    assert sorted(path.name for path in session.iterdir()) == sorted([LEDGER_FILE, MANIFEST_FILE, SQL_FILE])
+
+
+def test_a_directory_that_cannot_be_synced_denies_nothing(session, monkeypatch):
+    def only_files(_):
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr("memory_pipeline.files.sync_directory", only_files)
+    assert finalize(session, WORKSPACE, by="anna")
+    assert read_session(session, WORKSPACE).manifest.status is Status.FINALIZED
 
 
 def test_keeps_the_mode_and_follows_a_link(session, tmp_path):

@@ -49,8 +49,8 @@ from memory_pipeline.index.edge_files import (
     forget_workspace,
     is_want_of_room,
     read_file,
-    replace_file,
     shards_in,
+    write_text,
 )
 from memory_pipeline.index.validation import (
     check_points,
@@ -221,7 +221,7 @@ class EdgeIndex:
         text = json.dumps({**settings, "hash": identity_hash, "collections": list(collections)}, ensure_ascii=False)
         with engine_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, text, sync=True)
+            write_text(path, text, sync=True)
 
     def close(self) -> None:
         """Close and remove the private copies."""

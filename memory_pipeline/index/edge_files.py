@@ -41,6 +41,7 @@ from qdrant_edge import (
 
 from memory_pipeline.cards import workspace_name
 from memory_pipeline.errors import IndexIncompatible, IndexUnavailable
+from memory_pipeline.files import replace_file, sync_directory
 from memory_pipeline.index.base import CollectionDamaged, CollectionMissing, Schema, Target
 from memory_pipeline.index.validation import StoredVectors, check_schema
 
@@ -214,7 +215,7 @@ class ShardFiles:
             (building / "generation").write_text(uuid.uuid4().hex)
             remove(self.directory)  # what is there is no whole shard
             building.replace(self.directory)
-            _sync_directory(self.workspace_directory)
+            sync_directory(self.workspace_directory)
 
     def add_keywords(self, schema: Schema) -> None:
         """Make the payload indexes that a newer schema asks for, for somebody who holds the lock."""
@@ -259,7 +260,7 @@ class ShardFiles:
 
     def _bump(self) -> None:
         # A token, not a counter: a shard that was dropped and made again must not count up to a number used before.
-        replace_file(self.directory / "generation", uuid.uuid4().hex)
+        write_text(self.directory / "generation", uuid.uuid4().hex)
 
     def _missing(self) -> CollectionMissing:
         return CollectionMissing(
@@ -421,28 +422,14 @@ def _copy_range(read: int, write: int, length: int) -> int:
     return length
 
 
-def replace_file(path: Path, text: str, *, sync: bool = False) -> None:
-    """Replace a file at once: whoever reads sees the old text or the new.
+def write_text(path: Path, text: str, *, sync: bool = False) -> None:
+    """Replace a file at once; a directory in its place is removed. See `replace_file`."""
 
-    Args:
-        path: the file. A directory in its place is removed.
-        text: all of its new text.
-        sync: whether it also has to survive a power failure.
-    """
-    new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
+    def make_room() -> None:
         if path.is_dir():
             remove(path)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
-    if sync:
-        _sync_directory(path.parent)
+
+    replace_file(path, text.encode(), sync=sync, before=make_room)
 
 
 def remove(directory: Path) -> None:
@@ -454,16 +441,8 @@ def remove(directory: Path) -> None:
             directory.unlink()
 
 
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _write_schema(directory: Path, schema: Schema) -> None:
-    replace_file(directory / "schema.json", json.dumps(asdict(schema)), sync=True)
+    write_text(directory / "schema.json", json.dumps(asdict(schema)), sync=True)
 
 
 def _create_shard(directory: Path, schema: Schema) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memory_pipeline.errors import LedgerUnavailable
+from memory_pipeline.files import sync_directory
 from memory_pipeline.ledger.fields import QuarantineError
 from memory_pipeline.ledger.files import read_bytes
 from memory_pipeline.ledger.lines import parse_decision, parse_ledger
@@ -119,11 +120,7 @@ class LedgerWriter:
     def _keep_name(self) -> None:
         """A new file's name is in its directory, which is written by itself, where that can be done."""
         with suppress(OSError):  # the line stands already
-            directory = os.open(self._directory, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            sync_directory(self._directory)
 
     def _require(self, wanted: Sequence[Decision], advice: str) -> dict[int, Decision]:
         """See to it that these decisions count, each under its seq; what counts, with the lines that it stands in."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import yaml
 
 from memory_pipeline.errors import LedgerUnavailable, SessionNotFound
+from memory_pipeline.files import replace_file
 from memory_pipeline.ledger.fields import QuarantineError
 from memory_pipeline.ledger.files import read_bytes
 from memory_pipeline.ledger.manifest import parse_manifest, read_manifest
@@ -85,33 +85,24 @@ def _quoted(text: str) -> str:
 
 def _replace(directory: Path, before: bytes, data: bytes) -> None:
     place = (directory / MANIFEST_FILE).resolve()
-    written = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         mode = place.stat().st_mode
-        with written.open("wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        _require_unchanged(directory, before)
-        written.replace(place)
-    except LedgerUnavailable:
-        with suppress(OSError):
-            written.unlink()
-        raise
+        replace_file(place, data, sync=True, mode=mode, before=partial(_require_unchanged, directory, before))
     except OSError as error:
-        with suppress(OSError):
-            written.unlink()
+        if _is(directory, data):  # it stands; only its name may not have reached the disk
+            return
         why = (error.strerror or type(error).__name__).lower()
-        raise LedgerUnavailable(
-            f"{place} cannot be written ({why}): the session is not finalized; mend that"
-        ) from error
+        raise LedgerUnavailable(f"{place} cannot be written ({why}): the session is not finalized") from error
 
 
 def _require_unchanged(directory: Path, before: bytes) -> None:
-    try:
-        same = read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT) == before
-    except QuarantineError:
-        same = False
-    if not same:
+    if not _is(directory, before):
         raise LedgerUnavailable(f"{directory / MANIFEST_FILE} was changed meanwhile: finalize the session again")
+
+
+def _is(directory: Path, data: bytes) -> bool:
+    """Whether the manifest has just this content."""
+    try:
+        return read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT) == data
+    except QuarantineError:
+        return False

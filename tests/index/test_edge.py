@@ -182,12 +182,21 @@ def test_a_writer_killed_before_its_flush_leaves_a_shard_that_mends_itself(opene
     assert {"confirmed", "mem-0001"} <= items(reader, target)
 
 
-@pytest.mark.parametrize("step", ["_create_shard", "_index_keywords", "_write_schema", "_sync_directory"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "_create_shard",
+        "_index_keywords",
+        "_write_schema",
+        "sync_directory",
+        "replace_file.__globals__['sync_directory']",
+    ],
+)
 def test_a_shard_whose_creator_was_killed_is_made_again(opened, root, target, a_point, nearest, step):
     _, code = finish(process(root, f"edge_files.{step} = die\nindex.ensure(target)"))
     assert code == -signal.SIGKILL
     index = opened()
-    if step != "_sync_directory":
+    if step != "sync_directory":  # then it was in its place already
         with pytest.raises(CollectionMissing):
             index.search(target, [nearest()])
     index.ensure(target)
