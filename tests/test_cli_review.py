@@ -184,7 +184,7 @@ class TestReview:
         assert err.startswith("error: ")
 
     def test_of_no_session_names_one(self, run):
-        for option in (["--promote", "1"], ["--preview"], ["--retract", "1"]):
+        for option in (["--promote", "1"], ["--preview"], ["--retract", "1"], ["--yes"]):
             assert run("review", "--workspace", CLINIC, *option)[0] == 2
         assert run("review", "unknown", "--workspace", CLINIC, "--preview")[0] == 5  # it has no directory yet
 
@@ -260,6 +260,12 @@ class TestTheNextSession:
         assert [(d["type"], d["subject"]) for d in taken["recorded"]] == [("concept_clarified", "active patient")]
         assert done("propose", *THIS)["cards"] == []
         assert run("propose", *THIS, "--take", "mem-0077")[0] == 19
+
+    @pytest.mark.parametrize("limit", ["0", "-5", "1001", "99999999999999999"])
+    def test_is_proposed_no_number_of_cards_that_there_is_not(self, archive, run, limit):
+        archive.session(clarified(1), status="open")
+        code, _, err = run("propose", *THIS, "--limit", limit)
+        assert (code, f"the limit is {limit}: ask for 1 to 1000 cards" in err) == (4, True)
 
     def test_shows_its_memories_as_markdown(self, archive, run, done):
         archive.session(clarified(1, "*a*", "b\nc"), promoted(2, 1), status="open")

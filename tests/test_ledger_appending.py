@@ -138,6 +138,15 @@ class TestATornLastLine:
         assert [d.seq for d in append(session, PROMOTION)] == [3]
         assert [d.seq for d in read_session(session, WORKSPACE).decisions] == [1, 2, 3]
 
+    def test_counts_on_when_it_is_as_long_as_a_line_may_be(self, session):
+        whole = a_ledger(clarified(2, "other", detail="x")).removesuffix(b"\n")
+        longest = whole.replace(b'"x"', b'"' + b"x" * (LINE_LIMIT - len(whole) + 1) + b'"')
+        assert len(longest) == LINE_LIMIT
+        with (session / LEDGER_FILE).open("ab") as file:
+            file.write(longest)
+        assert [d.seq for d in append(session, PROMOTION)] == [3]
+        assert [d.seq for d in read_session(session, WORKSPACE).decisions] == [1, 2, 3]
+
 
 class TestWhatCannotStandInALedger:
     @pytest.mark.parametrize(
@@ -161,7 +170,7 @@ class TestWhatCannotStandInALedger:
             return Entry(DecisionType.CONCEPT_CLARIFIED, "x", detail="x" * length)
 
         written = append(session, entry(1))[0]
-        overhead = len(content(session).splitlines()[-1]) + 1 - len(written.detail)
+        overhead = len(content(session).splitlines()[-1]) - len(written.detail)
         assert len(append(session, entry(LINE_LIMIT - overhead))) == 1
         with pytest.raises(LedgerUnavailable, match="longer than 1 MiB"):
             append(session, entry(LINE_LIMIT - overhead + 1))

@@ -9,6 +9,7 @@ import pytest
 
 from memory_pipeline.errors import LedgerUnavailable, SessionNotFound
 from memory_pipeline.ledger import LEDGER_FILE, MANIFEST_FILE, SQL_FILE, Status, finalize, read_session
+from memory_pipeline.ledger.files import read_bytes
 from tests.builders import WORKSPACE, a_session
 
 PLAIN = """\
@@ -138,6 +139,15 @@ def test_a_directory_that_cannot_be_synced_denies_nothing(session, monkeypatch):
     monkeypatch.setattr("memory_pipeline.files.sync_directory", only_files)
     assert finalize(session, WORKSPACE, by="anna")
     assert read_session(session, WORKSPACE).manifest.status is Status.FINALIZED
+
+
+def test_decides_on_one_reading_of_a_manifest(session, monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        "memory_pipeline.ledger.finalizing.read_bytes", lambda *asked: read.append(asked) or read_bytes(*asked)
+    )
+    finalize(session, WORKSPACE, by="anna")
+    assert len(read) == 2  # and one more look just before it is replaced
 
 
 def test_keeps_the_mode_and_follows_a_link(session, tmp_path):

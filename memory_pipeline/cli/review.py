@@ -81,7 +81,7 @@ def review(
     promoted, declined, retracted = _flat(promote), _flat(decline), _flat(retract)
     deciding, correcting = bool(promoted or declined), bool(retracted or reopen is not None)
     if session is None:
-        if preview or deciding or correcting:
+        if preview or deciding or correcting or reason or yes:
             raise click.UsageError("name the SESSION")
         _list(workspace, json_output=json_output)
     elif deciding + correcting + bool(retracted and reopen is not None) > 1 or (deciding and preview):

@@ -14,7 +14,7 @@ from memory_pipeline.errors import LedgerUnavailable, SessionNotFound
 from memory_pipeline.files import replace_file
 from memory_pipeline.ledger.fields import QuarantineError
 from memory_pipeline.ledger.files import read_bytes
-from memory_pipeline.ledger.manifest import parse_manifest, read_manifest
+from memory_pipeline.ledger.manifest import own_manifest, parse_manifest
 from memory_pipeline.ledger.records import MANIFEST_FILE, MANIFEST_LIMIT, Manifest, Status
 
 _BY_HAND = f"set `status: finalized` in {MANIFEST_FILE} by hand"
@@ -46,10 +46,12 @@ def finalize(directory: Path, workspace: str, *, by: str) -> bool:
 
 def _read(directory: Path, workspace: str) -> tuple[bytes, Manifest]:
     try:
-        manifest = read_manifest(directory, workspace)
-        return read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT) or b"", manifest
+        data = read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT)
+        if data is not None:
+            return data, own_manifest(data, directory, workspace)
     except QuarantineError as problem:
         raise SessionNotFound(f"session {directory.name!r} cannot be used as it stands: {problem.reason}") from None
+    raise SessionNotFound(f"session {directory.name!r} cannot be used as it stands: there is no {MANIFEST_FILE}")
 
 
 def _parsed(data: bytes) -> Manifest | None:

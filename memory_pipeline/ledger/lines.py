@@ -119,7 +119,7 @@ def parse_decision(line: bytes, number: int, last_seq: int) -> Decision:
 
 
 def _object(line: bytes) -> dict[str, object]:
-    if len(line) > LINE_LIMIT:
+    if len(line.rstrip(b"\r\n")) > LINE_LIMIT:  # as long with its end as before somebody has written it
         raise QuarantineError(FaultKind.TOO_LARGE, f"the line is longer than {LINE_LIMIT // 1024**2} MiB")
     if b"\x00" in line:
         raise QuarantineError(FaultKind.NUL_BYTE, "the line holds a NUL byte")

@@ -26,6 +26,15 @@ def read_manifest(directory: Path, workspace: str) -> Manifest:
     data = read_bytes(directory, MANIFEST_FILE, MANIFEST_LIMIT)
     if data is None:
         raise QuarantineError(FaultKind.MANIFEST_MISSING, f"there is no {MANIFEST_FILE}")
+    return own_manifest(data, directory, workspace)
+
+
+def own_manifest(data: bytes, directory: Path, workspace: str) -> Manifest:
+    """The manifest in a file's bytes, if it is that of the directory.
+
+    Raises:
+        QuarantineError: it cannot be used, or is that of another directory.
+    """
     manifest = parse_manifest(data)
     _check_owner(manifest, directory.name, workspace)
     return manifest

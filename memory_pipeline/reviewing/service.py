@@ -28,6 +28,7 @@ from memory_pipeline.candidates import (
 )
 from memory_pipeline.cards import Family
 from memory_pipeline.errors import InvalidInput, InvalidReview, MemoryPipelineError
+from memory_pipeline.recall.request import LIMIT_AT_MOST
 from memory_pipeline.review import review
 from memory_pipeline.reviewing.following import Before, follow
 from memory_pipeline.reviewing.outcome import FinalizeOutcome, Followed, Foresight, ReviewOutcome
@@ -156,6 +157,8 @@ class Reviewing:
         Raises:
             InvalidInput, IndexUnavailable, EmbedderUnavailable, IndexIncompatible: as `Recall.search`.
         """
+        if not 1 <= limit <= LIMIT_AT_MOST:
+            raise InvalidInput(f"the limit is {limit}: ask for 1 to {LIMIT_AT_MOST} cards")
         with self._session(workspace, session_id) as (tx, state):
             decided = Decided.by(state, tx.language)
         return proposed(self._runtime, workspace, state, decided, limit=limit, degraded=degraded)
