@@ -133,11 +133,12 @@ class TestInline:
         assert PUNCTUATION.sub(r"\1", inline(text)) == on_one_line(text)
 
     @given(NASTY)
+    @example("èwww.a")
     @pytest.mark.parametrize(
         "meaning",
         [
             r"[`$\[|]",
-            r"(?i)(?:^|[^a-z0-9])www\.[a-z0-9]",
+            r"(?i)(?:^|[\W_])www\.[a-z0-9]",
             r"(?:https?|ftp)://",
             r"(?:^|[\s:(])//[a-z0-9]",
             r"@[a-z0-9]",
