@@ -21,10 +21,17 @@ _BUSY = "another process is projecting this workspace, and takes it along"
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Whether recall answers accordingly; `reason` says why not yet, and is None when it does."""
+    """Whether recall answers accordingly, and why not yet.
+
+    Attributes:
+        recallable: whether it does.
+        reason: why not; None when it does.
+        under_way: whether somebody is at it already.
+    """
 
     recallable: bool
     reason: str | None
+    under_way: bool = False
 
 
 def complete(
@@ -49,7 +56,7 @@ def complete(
         return Completion(recallable=False, reason=str(error))
     reasons = [trouble, *(item.reason for item in left)]
     reason = next((each for each in reasons if each), _BUSY) if left else None
-    return Completion(recallable=not left, reason=reason)
+    return Completion(recallable=not left, reason=reason, under_way=reason == _BUSY)
 
 
 def _propagated(runtime: Runtime, workspace: str, items: Items[str]) -> str | None:

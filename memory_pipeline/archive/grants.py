@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.queries import load
 from memory_pipeline.errors import InvalidInput, NotPermitted
 from memory_pipeline.text import storable_fault
@@ -46,11 +47,35 @@ class Grant:
     granted_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who acts, and in which roles.
+
+    Attributes:
+        name: under which grants are kept, and which stands beside what was changed.
+        roles: workspace → role, as whoever issued a token vouches for it; None where the archive's grants say.
+    """
+
+    name: str
+    roles: Mapping[str, Role] | None = None
+
+    @classmethod
+    def of(cls, who: str | Principal) -> Principal:
+        """The principal of a name that stands for its grants, or the one that is given.
+
+        Raises:
+            InvalidInput: nobody can be called so.
+        """
+        principal = who if isinstance(who, Principal) else cls(who)
+        principal_name(principal.name)
+        return principal
+
+
 @contextmanager
 def granted(
     database: Database,
     workspace: str,
-    principal: str,
+    principal: str | Principal,
     role: Role,
     *,
     snapshot: bool = False,
@@ -67,21 +92,27 @@ def granted(
         yield tx
 
 
-def require_in(tx: Tx, principal: str, role: Role) -> None:
+def require_in(tx: Tx, principal: str | Principal, role: Role) -> None:
     """The same within the transaction that then does it, so that no grant is taken away in between.
 
     Raises:
         NotPermitted: the principal has no grant that includes the role.
     """
-    held = _role(tx, principal)
+    who = Principal.of(principal)
+    held = role_in(tx, who)
     if held is None or not held.includes(role):
         raise NotPermitted(
-            f"{principal!r} may not do this in workspace {tx.workspace!r}: it takes the grant of {role}, which an "
+            f"{who.name!r} may not do this in workspace {tx.workspace!r}: it takes the grant of {role}, which an "
             "administrator of the workspace gives (`memory-pipeline grants give`)"
         )
 
 
-def give(database: Database, workspace: str, principal: str, role: Role, *, by: str) -> bool:
+def role_in(tx: Tx, principal: Principal) -> Role | None:
+    """What a principal may do in the transaction's workspace; None for nothing."""
+    return _granted(tx, principal.name) if principal.roles is None else principal.roles.get(tx.workspace)
+
+
+def give(database: Database, workspace: str, principal: str, role: Role, *, by: str | Principal) -> bool:
     """Let a principal do what a role allows, in place of what it was granted before.
 
     Args:
@@ -105,10 +136,10 @@ def give(database: Database, workspace: str, principal: str, role: Role, *, by: 
         require_in(tx, by, Role.ADMINISTRATOR)
         if role is not Role.ADMINISTRATOR:
             _leave_an_administrator(tx, name)
-        return tx.run(_SQL["give"], principal=name, role=role.value, by=by) == 1
+        return tx.run(_SQL["give"], principal=name, role=role.value, by=Principal.of(by).name) == 1
 
 
-def take(database: Database, workspace: str, principal: str, *, by: str) -> bool:
+def take(database: Database, workspace: str, principal: str, *, by: str | Principal) -> bool:
     """Take away what a principal was granted; whether there was anything.
 
     Raises:
@@ -138,20 +169,23 @@ def of_workspace(tx: Tx) -> list[Grant]:
     return [Grant(r["principal"], Role(r["role"]), r["granted_by"], r["granted_at"]) for r in tx.rows(_SQL["of"])]
 
 
-def held_by(database: Database, principal: str) -> dict[str, Role]:
-    """Workspace → role, for every workspace in which the principal has a grant."""
+def held_by(database: Database, principal: str | Principal) -> dict[str, Role]:
+    """Workspace → role, for every workspace of the archive in which the principal has one, in alphabetical order."""
+    who = Principal.of(principal)
+    if who.roles is not None:
+        return {name: who.roles[name] for name in workspaces.names(database) if name in who.roles}
     with database.registry() as connection:
-        rows = connection.execute(_SQL["held_by"], {"principal": principal}).mappings()
+        rows = connection.execute(_SQL["held_by"], {"principal": who.name}).mappings()
         return {row["workspace"]: Role(row["role"]) for row in rows}
 
 
-def _role(tx: Tx, principal: str) -> Role | None:
+def _granted(tx: Tx, principal: str) -> Role | None:
     rows = tx.rows(_SQL["role"], principal=principal)
     return Role(rows[0]["role"]) if rows else None
 
 
 def _leave_an_administrator(tx: Tx, principal: str) -> None:
-    if _role(tx, principal) is not Role.ADMINISTRATOR:
+    if _granted(tx, principal) is not Role.ADMINISTRATOR:
         return
     administrator = Role.ADMINISTRATOR.value
     if not tx.row(_SQL["other_administrators"], principal=principal, administrator=administrator)["others"]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from memory_pipeline import ledger
 from memory_pipeline.archive import cards, grants, waiting
 from memory_pipeline.archive.effects import rehearsed, standing
-from memory_pipeline.archive.grants import Role
+from memory_pipeline.archive.grants import Principal, Role
 from memory_pipeline.candidates import (
     Correction,
     Plan,
@@ -84,7 +84,7 @@ class SessionView:
 class Reviewing:
     """The review of sessions, on behalf of one principal.
 
-    Looking takes any grant of the workspace, deciding a reviewer's or an administrator's; finalizing takes none, as a
+    Looking takes any role in the workspace, deciding a reviewer's or an administrator's; finalizing takes none, as a
     session belongs to whoever may write its directory. All raise UnknownWorkspace, NotPermitted, SessionsUnavailable,
     SessionNotFound, LedgerUnavailable, ArchiveUnavailable and SchemaOutOfDate; nothing was recorded then.
 
@@ -93,12 +93,21 @@ class Reviewing:
     Args:
         runtime: archive, index and embedder, of which the latter two may be away; they stay open when this is closed.
         principal: who acts; by default whom the settings name.
+        reading: the role that looking takes, by default any.
     """
 
-    def __init__(self, runtime: Runtime, principal: str | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, principal: str | Principal | None = None, *, reading: Role = Role.READER
+    ) -> None:
         self._runtime = runtime
+        self._reads = reading
         self._owned: Runtime | None = None
-        self.principal = grants.principal_name(principal or runtime.settings.acting_principal)
+        self._who = Principal.of(principal or runtime.settings.acting_principal)
+
+    @property
+    def principal(self) -> str:
+        """The name of who acts."""
+        return self._who.name
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, principal: str | None = None) -> Self:
@@ -328,10 +337,10 @@ class Reviewing:
             yield tx, session_state(tx, ledger.read_session(directory, workspace))
 
     def _reading(self, workspace: str) -> AbstractContextManager[Tx]:
-        return grants.granted(self._runtime.database, workspace, self.principal, Role.READER, snapshot=True)
+        return grants.granted(self._runtime.database, workspace, self._who, self._reads, snapshot=True)
 
     def _allowed(self, workspace: str, role: Role) -> AbstractContextManager[Tx]:
-        return grants.granted(self._runtime.database, workspace, self.principal, role)
+        return grants.granted(self._runtime.database, workspace, self._who, role)
 
 
 def _candidates_left(decisions: Sequence[Decision]) -> int:

@@ -1,0 +1,131 @@
+"""Errors as answers: the one place that gives each of the library's errors its HTTP status and its body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from memory_pipeline import errors
+from memory_pipeline.errors import MemoryPipelineError
+from memory_pipeline.web.identity import InvalidToken
+from memory_pipeline.web.rendering import rendered
+
+API = "/api/"
+_RETRY_AFTER = "5"  # seconds
+
+
+class TooManyRequests(MemoryPipelineError):
+    """The caller has asked too often; `retry_after` says in how many seconds to ask again."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class RequestTooLarge(MemoryPipelineError):
+    """A request has more bytes than are taken."""
+
+
+class ForeignRequest(MemoryPipelineError):
+    """A form that was sent by another site, or in the name of somebody else than who is signed in."""
+
+
+class SignInNeeded(MemoryPipelineError):
+    """A page was asked for by nobody who is signed in."""
+
+
+_STATUS: Mapping[type[MemoryPipelineError], HTTPStatus] = {
+    errors.InvalidInput: HTTPStatus.BAD_REQUEST,
+    errors.InvalidEdit: HTTPStatus.BAD_REQUEST,
+    errors.InvalidReview: HTTPStatus.BAD_REQUEST,
+    InvalidToken: HTTPStatus.UNAUTHORIZED,
+    SignInNeeded: HTTPStatus.UNAUTHORIZED,
+    errors.NotPermitted: HTTPStatus.FORBIDDEN,
+    ForeignRequest: HTTPStatus.FORBIDDEN,
+    errors.UnknownWorkspace: HTTPStatus.NOT_FOUND,
+    errors.CardNotFound: HTTPStatus.NOT_FOUND,
+    errors.SessionNotFound: HTTPStatus.NOT_FOUND,
+    errors.VersionConflict: HTTPStatus.CONFLICT,
+    errors.WorkspaceInUse: HTTPStatus.CONFLICT,
+    RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
+}
+_AWAY = HTTPStatus.SERVICE_UNAVAILABLE  # whatever else the library raises: something that it needs is away or wrong
+
+
+def status_of(error: MemoryPipelineError) -> HTTPStatus:
+    """The HTTP status of an error."""
+    return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), _AWAY)
+
+
+def handle_failures(app: FastAPI) -> None:
+    """Have every error answered as JSON under `/api/`, and as a page elsewhere."""
+    app.add_exception_handler(MemoryPipelineError, _library)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _of_http)
+
+
+def unexpected(request: Request) -> Response:
+    """The answer to an error that nobody foresaw; what it was stands in the log."""
+    return _answer(
+        request,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        {"kind": "Unexpected", "message": "something went wrong here: the server's log says what"},
+    )
+
+
+def failed(request: Request, error: MemoryPipelineError) -> Response:
+    """The answer to one of the library's errors."""
+    status = status_of(error)
+    if isinstance(error, SignInNeeded) and request.method in {"GET", "HEAD"}:
+        return RedirectResponse(_sign_in(request), HTTPStatus.SEE_OTHER)
+    return _answer(request, status, jsonable_encoder(error.as_json()), _headers(error, status))
+
+
+def _library(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MemoryPipelineError)  # noqa: S101  # as it is registered
+    return failed(request, error)
+
+
+def _malformed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101  # as it is registered
+    # The place and what is wrong there; not the value, which may be anything.
+    faults = {".".join(map(str, each["loc"][1:])) or str(each["loc"][0]): each["msg"] for each in error.errors()}
+    message = "; ".join(f"{place}: {fault}" for place, fault in faults.items())
+    return _answer(request, HTTPStatus.BAD_REQUEST, {"kind": "InvalidInput", "message": message, "faults": faults})
+
+
+def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  # as it is registered
+    status = HTTPStatus(error.status_code)
+    kind = "".join(word.capitalize() for word in status.phrase.split())
+    body = {"kind": kind, "message": str(error.detail)}
+    return _answer(request, status, body, dict(error.headers or {}))
+
+
+def _answer(
+    request: Request, status: HTTPStatus, error: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> Response:
+    if request.url.path.startswith(API):
+        return JSONResponse({"error": error}, status, headers)
+    return rendered(request, "failure.html", {"status": status, "error": error}, status=status, headers=headers)
+
+
+def _headers(error: MemoryPipelineError, status: HTTPStatus) -> dict[str, str]:
+    if isinstance(error, InvalidToken):
+        return {"WWW-Authenticate": "Bearer"}
+    if isinstance(error, TooManyRequests):
+        return {"Retry-After": str(error.retry_after)}
+    return {"Retry-After": _RETRY_AFTER} if status is _AWAY else {}
+
+
+def _sign_in(request: Request) -> str:
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return str(request.url_for("sign_in").include_query_params(to=asked).replace(scheme="", netloc=""))

@@ -1,0 +1,75 @@
+"""What became of a change, said once on the page that follows it. It travels in a cookie that holds for a minute."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from itsdangerous import BadData
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from fastapi.responses import Response
+
+    from memory_pipeline.curation import Outcome
+    from memory_pipeline.web.services import Services
+
+Kind = Literal["done", "under way", "incomplete", "not saved"]
+"""Saved and recallable; saved, and somebody is at making it recallable; saved, and not recallable yet; not saved."""
+
+_COOKIE = "memory_notice"
+_SECONDS = 60
+_LONGEST = 1_000  # characters; browsers keep 4,096 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What became of a change.
+
+    Attributes:
+        kind: which of the four outcomes.
+        text: what it was, in a sentence.
+        reason: why it is not complete; "" where it is.
+    """
+
+    kind: Kind
+    text: str
+    reason: str = ""
+
+
+def notice_of(outcome: Outcome, text: str) -> Notice:
+    """What an edit's outcome says, which `text` tells in a sentence."""
+    if outcome.recallable:
+        return Notice("done", text)
+    return Notice("under way" if outcome.under_way else "incomplete", text, outcome.reason or "")
+
+
+def read_notice(request: Request) -> Notice | None:
+    """What the last change left to say."""
+    try:
+        said = _services(request).sessions.notices.loads(request.cookies.get(_COOKIE, ""), max_age=_SECONDS)
+    except BadData:
+        return None
+    return Notice(**said)
+
+
+def with_notice(request: Request, response: Response, notice: Notice | None) -> Response:
+    """The answer that has the next page say a notice, or none any more."""
+    if notice is None:
+        response.delete_cookie(_COOKIE)
+        return response
+    said = {**asdict(notice), "text": notice.text[:_LONGEST], "reason": notice.reason[:_LONGEST]}
+    response.set_cookie(
+        _COOKIE,
+        str(_services(request).sessions.notices.dumps(said)),
+        max_age=_SECONDS,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+def _services(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found

@@ -1,0 +1,17 @@
+"""Addresses whose pages are being built."""
+
+from fastapi import APIRouter, HTTPException
+
+router = APIRouter(prefix="/w/{workspace}")
+
+
+def _soon() -> None:
+    raise HTTPException(404)
+
+
+for name, path in {
+    "overview": "/overview", "new_card": "/new-card", "edit_card": "/cards/{card_id}/edit",
+    "confirm_deletion": "/cards/{card_id}/delete", "duplicates": "/duplicates", "pending": "/pending",
+    "sessions": "/sessions", "session": "/sessions/{session_id}", "recall": "/recall",
+}.items():  # fmt: skip
+    router.add_api_route(path, _soon, name=name, methods=["GET"])

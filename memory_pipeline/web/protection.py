@@ -1,0 +1,150 @@
+"""What stands before every request: how much may be sent at once, how often, and what browsers may do with answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+
+from memory_pipeline.web.failures import RequestTooLarge, TooManyRequests, failed
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_HEADERS = {
+    # Everything from here, nothing inline: what slips through as markup neither runs nor is styled, nor leads a form
+    # anywhere else.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_NOT_KEPT = "no-store"
+
+
+class Headed:
+    """Gives every answer the headers that tell browsers what it may do; only assets may be kept."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the headers."""
+
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                if not scope["path"].startswith("/static/"):
+                    headers.setdefault("Cache-Control", _NOT_KEPT)
+            await send(message)
+
+        await self._app(scope, receive, headed)
+
+
+class Sized:
+    """Refuses requests that are larger than what is taken, whatever they say of their own length.
+
+    Args:
+        app: what answers.
+        largest: bytes of a body at most.
+    """
+
+    def __init__(self, app: ASGIApp, *, largest: int) -> None:
+        self._app, self._largest = app, largest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        said = Headers(scope=scope).get("content-length", "0")
+        more = not said.isdigit() or int(said) <= self._largest
+        while more and len(body) <= self._largest:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        if len(body) > self._largest or (said.isdigit() and int(said) > self._largest):
+            error = RequestTooLarge(f"the request has more than {self._largest:,} bytes: send less at once")
+            await failed(Request(scope), error)(scope, receive, send)
+            return
+        await self._app(scope, _replayed(bytes(body), receive), send)
+
+
+def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
+    """What receives a body that was read already, and then whatever else comes."""
+    given = False
+
+    async def replay() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+class Limited:
+    """Refuses a caller who asks too often: whoever holds a credential, or without one, whoever calls from an address.
+
+    Args:
+        app: what answers.
+        per_minute: requests of one caller.
+    """
+
+    def __init__(self, app: ASGIApp, *, per_minute: int) -> None:
+        self._app = app
+        self._rate = Rate(per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse."""
+        if scope["type"] == "http":
+            try:
+                self._rate.count(_caller(Request(scope)))
+            except TooManyRequests as error:
+                await failed(Request(scope), error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class Rate:
+    """Counts what callers do, each for themselves, over the last minute."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._limit = RateLimitItemPerMinute(per_minute)
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+
+    def count(self, caller: str) -> None:
+        """Count one more.
+
+        Raises:
+            TooManyRequests: it is one too many.
+        """
+        if not self._limiter.hit(self._limit, caller):
+            raise TooManyRequests(
+                f"more than {self._limit.amount} requests in a minute: ask again later, or less often", retry_after=60
+            )
+
+
+def _caller(request: Request) -> str:
+    credential = request.headers.get("authorization") or request.cookies.get("memory_session")
+    if credential:
+        return hashlib.sha256(credential.encode(errors="surrogatepass")).hexdigest()
+    return request.client.host if request.client else ""

@@ -1,0 +1,147 @@
+"""Renders pages: templates that escape whatever they are given, and the words in which values are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import nh3
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from memory_pipeline.cards import Dependency, Family, Flag
+
+_FAMILIES = {
+    Family.CONCEPT: "Concept",
+    Family.SQL_RULE: "SQL rule",
+    Family.PITFALL: "Pitfall",
+    Family.SOLVED_QUESTION: "Solved question",
+}
+_ORIGINS = {"session": "from sessions", "hand": "made by hand"}
+
+# HTML in a text is shown as text, and pictures are none: they would tell another host who reads this.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_MARKDOWN.disable(["image", "html_block", "html_inline"])
+_TAGS = {
+    *("p", "br", "em", "strong", "s", "code", "pre", "blockquote", "hr", "ul", "ol", "li", "a"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+}
+_TAG = re.compile(r"<([a-z0-9]+)")
+_SCHEMES = {"http", "https", "mailto"}
+
+
+def rendered(
+    request: Request,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A page of a template.
+
+    Args:
+        request: for which it is.
+        template: its file.
+        context: what it shows; everything is escaped.
+        status: of the answer.
+        headers: of the answer.
+    """
+    page = _TEMPLATES.get_template(template).render(request=request, url_for=_addresses(request), **context)
+    return HTMLResponse(page, status, headers)
+
+
+def markdown(text: str) -> Markup:
+    """A text that may be Markdown, as HTML without anything that acts: no HTML of its own, no pictures, no scripts."""
+    found = _MARKDOWN.render(text)
+    return Markup(  # noqa: S704  # it was cleaned
+        nh3.clean(found, tags=_TAGS, attributes={"a": {"href"}}, url_schemes=_SCHEMES, link_rel="noopener noreferrer")
+    )
+
+
+def family(value: str) -> str:
+    """What a family is called."""
+    return _FAMILIES.get(Family(value), value) if value in set(Family) else value
+
+
+def moment(value: datetime | None) -> Markup:
+    """A moment in UTC, to the minute."""
+    if value is None:
+        return Markup("")
+    utc = value.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(), f"{utc:%Y-%m-%d %H:%M} UTC")
+
+
+def flag(value: str) -> str:
+    """What a flag says; those that an import brought along say only their name."""
+    return f"{Flag(value).meaning}" if value in set(Flag) else value
+
+
+def dotted(dependency: Dependency) -> str:
+    """A database object's name with its innermost level last."""
+    levels = (dependency.database, dependency.schema, dependency.table, dependency.column)
+    return ".".join(level for level in levels if level)
+
+
+def origin(value: str) -> str:
+    """Where a card came from."""
+    return _ORIGINS.get(value, value)
+
+
+def seconds(value: float | None) -> str:
+    """A length of time, in the unit in which it is read most easily."""
+    if value is None:
+        return "–"
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if value >= length:
+            return f"{value / length:.1f} {unit}"
+    return f"{value:.1f} s"
+
+
+def marked_up(text: str) -> bool:
+    """Whether a text, shown as Markdown, does not look as it was written."""
+    return bool(set(_TAG.findall(str(markdown(text)))) - {"p", "br"})
+
+
+def _choices(values: Iterable[Any]) -> list[tuple[str, str]]:
+    return [(str(value), str(value)) for value in values]
+
+
+def _flag_choices(values: Iterable[str]) -> list[tuple[str, str]]:
+    return [(str(value), flag(value)) for value in values]
+
+
+def _addresses(request: Request) -> Any:
+    """Addresses of pages by the names of their functions, without the host: whichever name it is asked by."""
+
+    def url_for(name: str, /, **parameters: Any) -> str:
+        return str(request.app.url_path_for(name, **parameters))
+
+    return url_for
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("memory_pipeline.web"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters |= {
+    "markdown": markdown,
+    "family": family,
+    "moment": moment,
+    "flag": flag,
+    "dotted": dotted,
+    "origin": origin,
+    "seconds": seconds,
+    "choices": _choices,
+    "flag_choices": _flag_choices,
+}
+_TEMPLATES.tests |= {"marked_up": marked_up}
+_TEMPLATES.globals |= {"families": list(Family), "flags": list(Flag)}
