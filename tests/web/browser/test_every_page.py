@@ -1,0 +1,54 @@
+"""Every page over the sample sessions: accessible, readable on a small screen, and the pictures of the README.
+
+MEMORY_TEST_SCREENSHOTS=docs/pictures .venv/bin/pytest tests/web/browser/test_every_page.py
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_pipeline.archive.ingest import ingest
+from memory_pipeline.demo.run import WORKSPACE, copy_samples
+from memory_pipeline.propagation import project
+from tests.web.browser.conftest import screenshot, sign_in, violations
+
+PAGES = {
+    "workspaces": "/",
+    "cards": "/cards",
+    "filtered": "/cards?text=pazient&family=concept&origin=session&sort=title&order=ascending",
+    "card": "/cards/mem-0001",
+    "solved-question": "/cards/sq-0001",
+    "no-such-card": "/cards/mem-9999",
+}
+SMALL = {"width": 320, "height": 640}  # WCAG 1.4.10: everything, without scrolling in two directions
+
+
+@pytest.fixture
+def sampled(site):
+    """The site over the sample sessions, indexed by the real model."""
+    copy_samples(site.runtime.settings.sessions)
+    ingest(site.runtime.database, WORKSPACE, site.runtime.settings, site.runtime.identity)
+    project(site.runtime, WORKSPACE)
+    return site
+
+
+def test_every_page_is_accessible_and_fits_a_small_screen(sampled, visitor):
+    visitor.goto("/sign-in")
+    assert violations(visitor) == []
+    sign_in(visitor)
+    for name, path in PAGES.items():
+        visitor.goto(path if path == "/" else f"/w/{WORKSPACE}{path}")
+        screenshot(visitor, name)
+        assert violations(visitor) == [], name
+        usual = visitor.viewport_size
+        visitor.set_viewport_size(SMALL)
+        assert visitor.evaluate("document.documentElement.scrollWidth") <= SMALL["width"], name
+        visitor.set_viewport_size(usual)
+
+
+def test_every_page_is_accessible_in_the_dark(sampled, visitor):
+    visitor.emulate_media(color_scheme="dark")
+    sign_in(visitor)
+    for name, path in PAGES.items():
+        visitor.goto(path if path == "/" else f"/w/{WORKSPACE}{path}")
+        assert violations(visitor) == [], name
