@@ -1,4 +1,4 @@
-"""What was seen of a workspace's index is kept: its last audit."""
+"""What was seen of a workspace's index is kept: its last audit, and how much of it was pending when."""
 
 from pathlib import Path
 
