@@ -218,6 +218,21 @@ def print_recall(result: RecallResult) -> None:
         say(f"Incomplete: {result.pending} of the workspace's points are still pending.", style="yellow")
     if result.dropped:
         say(f"Dropped: {_counts(result.dropped)}", style="yellow")
+    if result.explained:
+        print_left_out(result)
+
+
+def print_left_out(result: RecallResult) -> None:
+    """The cards that a recall found and left out, each with why, and how many more there are."""
+    if not result.left_out:
+        _out.print("No card that was found is left out.")
+    for reason, number in result.left_out_counts.items():
+        cards = [card for card in result.left_out if card.reason is reason]
+        for card in cards:
+            score = "" if card.score is None else f" (score {card.score:.3f})"
+            say(f"Left out: [bold]{card.card_id}[/bold] ({card.family}) {escape(card.title)}: {reason.meaning}{score}")
+        if more := number - len(cards):
+            say(f"and {more} more of these", style="dim")
 
 
 def print_hits(hits: Sequence[RecallHit]) -> None:

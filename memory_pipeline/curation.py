@@ -15,6 +15,7 @@ from memory_pipeline import ledger
 from memory_pipeline.archive import duplicates, editing, grants, identities, listing, projections, workspaces
 from memory_pipeline.archive.grants import Principal, Role
 from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
+from memory_pipeline.archive.overview import Overview, overview
 from memory_pipeline.completion import complete
 from memory_pipeline.edits import Change, Create, Delete, Edit
 from memory_pipeline.errors import SessionsUnavailable, WorkspaceInUse
@@ -96,6 +97,19 @@ class Curation:
         saved, items, along = self._applied(workspace, edit)
         done = complete(self._runtime, workspace, items, along=along, propagate=propagate)
         return Outcome(**asdict(saved), saved=True, **asdict(done))
+
+    def overview(self, workspace: str, *, hours: float = 24) -> Overview:
+        """The workspace at a glance, all of it at one moment; it takes neither index nor model.
+
+        Args:
+            workspace: which one.
+            hours: how far back the history of its backlog goes, up to 720.
+
+        Raises:
+            InvalidInput: there is no history of so many hours.
+        """
+        with self._reading(workspace) as tx:
+            return overview(tx, self._runtime.identity.hash, hours=hours)
 
     def list(self, workspace: str, request: ListRequest) -> Page:
         """One page of the cards that a request asks for, and how many there are in all.

@@ -66,6 +66,26 @@ def test_people_see_tables_and_what_speaks_for_each_hit(run, settings):
     assert "score" in out
 
 
+def test_recall_explains_what_it_left_out_when_it_is_asked_to(run, settings):
+    for n in range(12):
+        a_session(
+            settings.sessions, clarified(1, f"patient {n}", f"detail {n}"), promoted(2, 1), session=f"s{n}", sql=None
+        )
+    run("ingest")
+    run("project")
+    asked = ("recall", "patient", "-w", WORKSPACE, "-n", "1", "--session", "s3")
+    assert "Left out" not in run(*asked)[1]
+    out = run(*asked, "--explain")[1]
+    assert "(concept) patient 3: the session has confirmed it\n" in out
+    assert out.count("as many as were asked for fit better (score 0.") == 10
+    assert (
+        "No card that was found is left out." in run("recall", "patient", "-w", WORKSPACE, "-n", "50", "--explain")[1]
+    )
+    answer = json.loads(run(*asked, "--explain", "--json")[1])
+    assert answer["left_out_counts"] == {"confirmed": 1, "beyond_limit": 10}
+    assert [card["reason"] for card in answer["left_out"]] == ["confirmed", *["beyond_limit"] * 10]
+
+
 def test_an_audit_finds_what_is_missing_and_a_repair_has_it_projected_again(run, settings):
     a_session(settings.sessions)
     run("ingest")

@@ -76,6 +76,7 @@ def filled(runtime: Runtime, workspace: str) -> Curation:
     ingest(runtime.database, workspace, runtime.settings, runtime.identity)
     curation = Curation(runtime)
     curation.retry(workspace)
+    audit(runtime, workspace)
     curation.save(workspace, Change("mem-0001", 1, {"rationale": "why"}, (Link("mem-0002", "see"),)))
     curation.save(workspace, Delete("mem-0003", 1), propagate=False)
     curation.give(workspace, "anna", Role.READER)

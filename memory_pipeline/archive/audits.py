@@ -1,11 +1,12 @@
-"""What an audit asks the archive, a batch of items at a time, whatever the size of the workspace."""
+"""What an audit asks the archive, a batch of items at a time, and what the archive keeps of the last one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import Collection
@@ -46,6 +47,27 @@ class Certification:
     latest: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class LastAudit:
+    """What the last audit of all collections of a workspace found.
+
+    Attributes:
+        at: when it ended.
+        checked: how many certified points it looked for.
+        differing: kind of difference → how many points; those of which there are none are left out.
+        repaired: whether it mended at once what can be mended.
+    """
+
+    at: datetime
+    checked: int
+    differing: Mapping[str, int]
+    repaired: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The audit as JSON-ready values."""
+        return {**asdict(self), "at": self.at.isoformat()}
+
+
 def expected(tx: Tx, identity: str, collection: Collection, items: Iterable[str]) -> dict[str, Expected]:
     """Item → what the archive expects of its point; items that neither have nor had one are left out.
 
@@ -81,6 +103,17 @@ def distrust_collection(tx: Tx, identity: str, collection: Collection, reason: s
     """Make all certified items of a collection pending, and due, in one statement; how many there were."""
     tx.wait_for_writers()  # who change the same rows by triggers, in an order of their own
     return tx.run(_SQL["distrust_collection"], identity=identity, collection=collection.value, reason=reason[:500])
+
+
+def record(tx: Tx, checked: int, differing: Mapping[str, int], *, repaired: bool) -> None:
+    """Keep an audit that ends now as the workspace's last one, in place of the one before; see `LastAudit`."""
+    kinds = json.dumps({kind: points for kind, points in differing.items() if points})
+    tx.run(_SQL["record"], checked=checked, differing=kinds, repaired=repaired)
+
+
+def last(tx: Tx) -> LastAudit | None:
+    """The last audit of the workspace; None where there was none."""
+    return next((LastAudit(**row) for row in tx.rows(_SQL["last"])), None)
 
 
 def _by_item(rows: Sequence[RowMapping]) -> dict[str, Expected]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from memory_pipeline.archive.cards import content_of
 from memory_pipeline.archive.queries import load
@@ -55,8 +55,8 @@ class Candidate:
         detail: the beginning of what it says.
         sessions: how many distinct sessions confirmed it.
         verbatim: whether it is a solved question that was asked word for word.
-        decided: whether the session that asks has taken it (is a source of it, or cites it in the rationale of an
-            effective clarification) or rejected it.
+        decided: what the session that asks has decided about it, "confirmed" (it is a source of it), "rejected", or
+            "cited" (in the rationale of an effective clarification); None where it has not, or no session asks.
     """
 
     card_id: str
@@ -67,7 +67,7 @@ class Candidate:
     detail: str
     sessions: int
     verbatim: bool
-    decided: bool
+    decided: Literal["confirmed", "rejected", "cited"] | None
 
 
 @dataclass(frozen=True, slots=True)

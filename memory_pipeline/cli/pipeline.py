@@ -123,6 +123,7 @@ def rebuild(*, names: tuple[str, ...], json_output: bool) -> None:
 @click.option("--session", help="Leave out what this session has taken or rejected.")
 @click.option("--links", is_flag=True, help="Linked cards come along.")
 @click.option("--degraded", is_flag=True, help="Accept a lexical answer when the index or the model is away.")
+@click.option("--explain", is_flag=True, help="Also say which cards were found and left out, and why.")
 @as_json
 def recall(
     *,
@@ -133,6 +134,7 @@ def recall(
     session: str | None,
     links: bool,
     degraded: bool,
+    explain: bool,
     json_output: bool,
 ) -> None:
     """Find the cards that bear on QUESTION; every hit is checked against the archive."""
@@ -147,6 +149,7 @@ def recall(
             session_id=session,
             expand_links=links,
             degraded=degraded,
+            explain=explain,
         )
     if json_output:
         print_json(result.as_json())

@@ -44,6 +44,8 @@ _Item = TypeVar("_Item")
 def audit(runtime: Runtime, workspace: str, collections: Iterable[Collection] = tuple(Collection)) -> AuditReport:
     """Compare collections of a workspace with the archive. What the next projection does anyway is no difference.
 
+    The archive keeps what the last audit of all collections found.
+
     Args:
         runtime: archive and index.
         workspace: which workspace.
@@ -64,7 +66,19 @@ def audit(runtime: Runtime, workspace: str, collections: Iterable[Collection] = 
             found += comparison.result()
             report.checked += comparison.checked
         found += left_over(runtime, workspace, collection, current)
+    remember(runtime, workspace, report, repaired=False)
     return report
+
+
+def remember(runtime: Runtime, workspace: str, report: AuditReport, *, repaired: bool) -> None:
+    """Keep an audit as the workspace's last one, unless it was of some collections: that says nothing of the others.
+
+    Raises:
+        UnknownWorkspace, ArchiveUnavailable.
+    """
+    if report.findings.keys() == set(Collection):
+        with runtime.database.transaction(workspace) as tx:
+            audits.record(tx, report.checked, report.counts, repaired=repaired)
 
 
 class Comparison:

@@ -32,6 +32,7 @@ from memory_pipeline.points import (
 from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
 from memory_pipeline.propagation.repair import repair
+from memory_pipeline.propagation.sampling import Sampling
 from memory_pipeline.propagation.switch import complete, current_identities, make_live, record_live, sharing
 from memory_pipeline.propagation.vectors import TextKey, known_vectors, missing_vectors, text_key
 
@@ -112,20 +113,21 @@ def project(
     """
     wanted, done = list(collections), ProjectionReport()
     failed: list[tuple[EmbeddingIdentity, MemoryPipelineError]] = []
-    for identity in current_identities(runtime, workspace):
-        run = _Run(runtime, workspace, identity, progress=progress, items=items, wait=wait)
-        run.prepare(wanted, retry_now=retry_now)
-        for collection in wanted:
-            try:
-                run.collection(collection)
-            except UNAVAILABLE as error:  # which keeps no other collection from what can be done for it
-                failed.append((identity, error))
-        run.report.pending = run.count_pending(wanted)
-        done += run.report
-    with suppress(MemoryPipelineError) if failed else nullcontext():
-        live = record_live(runtime, workspace)
-        if all(identity != runtime.identity for identity, _ in failed) and _switched(runtime, workspace, live):
-            failed = []  # what was left behind does not matter any more
+    with Sampling(runtime, workspace) as sampling:
+        for identity in current_identities(runtime, workspace):
+            run = _Run(runtime, workspace, identity, progress=progress, items=items, wait=wait)
+            sampling.begin(run.prepare(wanted, retry_now=retry_now))
+            for collection in wanted:
+                try:
+                    run.collection(collection)
+                except UNAVAILABLE as error:  # which keeps no other collection from what can be done for it
+                    failed.append((identity, error))
+            run.report.pending = run.count_pending(wanted)
+            done += run.report
+        with suppress(MemoryPipelineError) if failed else nullcontext():
+            live = record_live(runtime, workspace)
+            if all(identity != runtime.identity for identity, _ in failed) and _switched(runtime, workspace, live):
+                failed = []  # what was left behind does not matter any more
     if failed:
         raise failed[0][1]
     return done
@@ -169,7 +171,8 @@ class _Run:
         self._ensured: set[Collection] = set()
         self._made_anew: set[Collection] = set()
 
-    def prepare(self, collections: Sequence[Collection], *, retry_now: bool) -> None:
+    def prepare(self, collections: Sequence[Collection], *, retry_now: bool) -> int:
+        """Make ready for some collections; how many of their points are pending."""
         database = self._runtime.database
         # Apart from what follows: it waits for whoever makes a card, who keeps others from what `hasten` changes.
         with database.transaction(self._workspace) as tx:
@@ -181,6 +184,7 @@ class _Run:
                 projections.hasten(tx, self._identity, collection, self._items)
         self._total = self.count_pending(collections)
         self._tell()
+        return self._total
 
     def _notice_losses(self) -> None:
         """Make everything pending that a collection held which is gone: made anew, it would pass for complete."""

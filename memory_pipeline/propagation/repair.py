@@ -11,7 +11,7 @@ from memory_pipeline.embedding.base import EmbeddingIdentity
 from memory_pipeline.errors import IndexUnavailable
 from memory_pipeline.index.base import CollectionDamaged, CollectionMissing
 from memory_pipeline.points import target
-from memory_pipeline.propagation.audit import BATCH, Comparison, batched, left_over
+from memory_pipeline.propagation.audit import BATCH, Comparison, batched, left_over, remember
 from memory_pipeline.propagation.differences import AuditReport, Finding, Findings
 from memory_pipeline.propagation.distrust import start_over
 from memory_pipeline.propagation.locks import alone
@@ -59,6 +59,8 @@ def repair(
             found += _mended(runtime, workspace, collection, identity) if result.mendable else result
             report.checked += comparison.checked
         found += left_over(runtime, workspace, collection, current)
+    if not of:  # else it looked at what recall does not use yet
+        remember(runtime, workspace, report, repaired=True)
     return report
 
 

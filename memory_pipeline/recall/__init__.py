@@ -1,7 +1,7 @@
 """Recall: from a question to the current cards that answer it."""
 
 from memory_pipeline.recall.request import Scope
-from memory_pipeline.recall.result import FollowedLink, RecallHit, RecallResult
+from memory_pipeline.recall.result import FollowedLink, LeftOut, Omission, RecallHit, RecallResult
 from memory_pipeline.recall.search import Recall
 
-__all__ = ["FollowedLink", "Recall", "RecallHit", "RecallResult", "Scope"]
+__all__ = ["FollowedLink", "LeftOut", "Omission", "Recall", "RecallHit", "RecallResult", "Scope"]

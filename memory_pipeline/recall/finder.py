@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import literals
@@ -12,6 +12,7 @@ from memory_pipeline.errors import EmbedderUnavailable
 from memory_pipeline.index.base import CollectionMissing
 from memory_pipeline.lexical import lexicon
 from memory_pipeline.points import target
+from memory_pipeline.recall.request import Scope
 from memory_pipeline.recall.signals import searches, vectors_of
 from memory_pipeline.shapes import phrases, shape
 
@@ -82,6 +83,18 @@ class Finder:
         of_cards = [found for signal, found in hits.items() if signal.searched is not Collection.QUESTIONS]
         exhausted = all(len(found) < depth for found in of_cards)
         return Found(hits, frozenset(missing), exhausted)
+
+    def find_outside(self, depth: int) -> Found | None:
+        """The same whatever the scope, where one was asked for and what it leaves out is to be explained.
+
+        By searches of their own: what is found within the scope, and how well it fits, must not depend on the others.
+
+        Raises:
+            IndexUnavailable, IndexIncompatible.
+        """
+        if not self.request.explain or not self.request.scope.filters:
+            return None
+        return replace(self, request=replace(self.request, scope=Scope())).find(depth)
 
     def _searched(self, collection: Collection, depth: int) -> dict[Signal, Sequence[Hit]]:
         wanted = searches(self.asked, collection, depth, self.request.must(collection))

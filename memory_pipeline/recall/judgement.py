@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Items
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import lookup
 from memory_pipeline.cards import Collection
 from memory_pipeline.recall.fusion import TEXT_WEIGHTS, VERBATIM_BEHIND, VERBATIM_SOLVED, WEIGHTS, Group, ranked
+from memory_pipeline.recall.result import Omission
 from memory_pipeline.recall.signals import SHAPE, best_behind, confirmations, coverage, same_text, scaled, terms, votes
 from memory_pipeline.recall.verify import compared, inspected
 
@@ -27,25 +29,35 @@ _OF_CARDS = (Collection.MEMORY_CARDS, Collection.SOLVED_QUESTIONS)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The cards that may be shown, best first, and reason → how many points were not believed."""
+    """What may be shown, and what may not.
+
+    Attributes:
+        cards: the cards that may be shown, best first.
+        dropped: reason → how many points were not believed.
+        refused: the cards of the families asked for that were found and may not be shown, best first; none where that
+            is not to be explained.
+        reasons: why, for each of these.
+    """
 
     cards: list[Ranked]
     dropped: Mapping[str, int]
+    refused: Sequence[Ranked] = ()
+    reasons: Mapping[str, Omission] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for the cards that may be shown.
+    """What speaks for cards: for those that may be shown, or for those that may not.
 
     Attributes:
         findings: what the index found, without what the archive does not confirm.
         cards_of: question → the cards that came from it.
-        admitted: the cards that may be shown, by id.
+        cards: these cards, by id.
     """
 
     findings: Findings
     cards_of: Mapping[str, Sequence[str]]
-    admitted: Mapping[str, Candidate]
+    cards: Mapping[str, Candidate]
 
     def of_cards(self, lexicon: Lexicon, question: str) -> Group:
         """For concepts, rules and pitfalls."""
@@ -71,7 +83,7 @@ class Evidence:
         return _group(collection, values, self._of(collection))
 
     def _of(self, collection: Collection) -> dict[str, Candidate]:
-        return {i: card for i, card in self.admitted.items() if card.family.collection is collection}
+        return {i: card for i, card in self.cards.items() if card.family.collection is collection}
 
     def _measured(self, collection: Collection) -> dict[Signal, Values]:
         found = self.findings.values.items()
@@ -82,18 +94,36 @@ class Evidence:
         return {s.name: scaled(values, lexical=s.lexical) for s, values in self._measured(collection).items()}
 
 
-def judged(tx: Tx, request: Request, found: Found, lexicon: Lexicon) -> Judgement:
-    """What the index found, verified: two statements, however much it is."""
+def judged(tx: Tx, request: Request, found: Found, lexicon: Lexicon, outside: Found | None = None) -> Judgement:
+    """What the index found, verified: two statements, however much it is.
+
+    Args:
+        tx: an open transaction.
+        request: what is asked.
+        found: what the index found for that.
+        lexicon: of the workspace's language.
+        outside: what it found whatever the scope; it explains what the scope left out, and changes nothing else.
+    """
     findings = inspected(request.workspace, found.hits)
+    wider = inspected(request.workspace, outside.hits if outside else {})
     questions = _questions(tx, request, findings)
-    candidates = _candidates(tx, request, _reached(findings, questions))
+    candidates = _candidates(tx, request, _reached(findings, questions) | _reached(wider, ()))
     for collection in _OF_CARDS:
-        compared(findings, collection, _fingerprints(collection, candidates.values()))
+        current = _fingerprints(collection, candidates.values())
+        compared(findings, collection, current)
+        compared(wider, collection, current)
     believed = _reached(findings, questions)  # a card whose point was dropped is found in another way, or not at all
-    admitted = _admitted(request, (c for c in candidates.values() if c.verbatim or c.card_id in believed))
-    evidence = Evidence(findings, {question.question_id: question.card_ids for question in questions}, admitted)
-    groups = [evidence.of_cards(lexicon, request.question), evidence.of_solved_questions()]
-    return Judgement(ranked(groups, _verbatim(admitted, questions)), findings.counted())
+    cards_of = {question.question_id: question.card_ids for question in questions}
+
+    def best(found_by: Findings, cards: Mapping[str, Candidate]) -> list[Ranked]:
+        evidence = Evidence(found_by, cards_of, cards)
+        groups = [evidence.of_cards(lexicon, request.question), evidence.of_solved_questions()]
+        return ranked(groups, _verbatim(cards, questions))
+
+    cards = best(findings, _admitted(request, _among(candidates, believed)))
+    reasons = _reasons(request, _among(candidates, believed | _reached(wider, ())))
+    refused = best(wider if outside else findings, {card: candidates[card] for card in reasons}) if reasons else []
+    return Judgement(cards, findings.counted(), refused, reasons)
 
 
 def judged_text(tx: Tx, request: Request) -> Judgement:
@@ -101,9 +131,15 @@ def judged_text(tx: Tx, request: Request) -> Judgement:
     matches = lookup.by_text(tx, request.question, request.families)
     known = lookup.questions(tx, (), request.text_key)
     behind = {card for question in known for card in question.card_ids}
-    admitted = _admitted(request, _candidates(tx, request, matches.keys() | behind).values())
-    values = scaled({card: rank for card, rank in matches.items() if card in admitted}, lexical=True)
-    return Judgement(ranked([Group({"text": values}, TEXT_WEIGHTS)], _verbatim(admitted, known)), {})
+    candidates = _candidates(tx, request, matches.keys() | behind)
+
+    def best(cards: Mapping[str, Candidate]) -> list[Ranked]:
+        values = scaled({card: rank for card, rank in matches.items() if card in cards}, lexical=True)
+        return ranked([Group({"text": values}, TEXT_WEIGHTS)], _verbatim(cards, known))
+
+    reasons = _reasons(request, candidates.values())
+    refused = best({card: candidates[card] for card in reasons})
+    return Judgement(best(_admitted(request, candidates.values())), {}, refused, reasons)
 
 
 def _questions(tx: Tx, request: Request, findings: Findings) -> list[KnownQuestion]:
@@ -129,13 +165,29 @@ def _fingerprints(collection: Collection, candidates: Iterable[Candidate]) -> di
     return {c.card_id: c.fingerprint for c in candidates if c.family.collection is collection}
 
 
+def _among(candidates: Mapping[str, Candidate], reached: Items[str]) -> list[Candidate]:
+    """Those that something leads to; the question itself leads to those that were asked word for word."""
+    return [candidate for card, candidate in candidates.items() if candidate.verbatim or card in reached]
+
+
 def _admitted(request: Request, candidates: Iterable[Candidate]) -> dict[str, Candidate]:
     """Those that the request wants. The index filters too, but a question leads to any card, and a payload can lie."""
-    return {
-        c.card_id: c
-        for c in candidates
-        if c.family in request.families and not c.decided and request.scope.holds(c.place)
-    }
+    return {c.card_id: c for c in candidates if c.family in request.families and not _omission(request, c)}
+
+
+def _reasons(request: Request, candidates: Iterable[Candidate]) -> dict[str, Omission]:
+    """Why the request does not want some of the cards of its families, where that is to be explained."""
+    if not request.explain:
+        return {}
+    found = {c.card_id: _omission(request, c) for c in candidates if c.family in request.families}
+    return {card: reason for card, reason in found.items() if reason}
+
+
+def _omission(request: Request, candidate: Candidate) -> Omission | None:
+    """Why the request does not want a card; None when it does."""
+    if candidate.decided:
+        return Omission(candidate.decided)
+    return None if request.scope.holds(candidate.place) else Omission.OUTSIDE_SCOPE
 
 
 def _group(collection: Collection, values: Mapping[str, Values], cards: Mapping[str, Candidate]) -> Group:

@@ -60,6 +60,7 @@ class Request:
     session_id: str | None
     expand_links: bool
     degraded: bool
+    explain: bool = False
 
     @property
     def text_key(self) -> str:
@@ -92,6 +93,7 @@ def checked_request(
     session_id: str | None,
     expand_links: bool,
     degraded: bool,
+    explain: bool = False,
 ) -> Request:
     """The request, if it can be answered.
 
@@ -109,6 +111,7 @@ def checked_request(
         session_id=None if session_id is None else _text("session", session_id),
         expand_links=expand_links,
         degraded=degraded,
+        explain=explain,
     )
 
 

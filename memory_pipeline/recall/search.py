@@ -11,8 +11,9 @@ from memory_pipeline.lexical import lexicon
 from memory_pipeline.recall.finder import finder_of
 from memory_pipeline.recall.judgement import Judgement, judged, judged_text
 from memory_pipeline.recall.links import STEPS_AT_MOST, followed
+from memory_pipeline.recall.omissions import Omitted, counted, listed, omissions
 from memory_pipeline.recall.request import checked_request
-from memory_pipeline.recall.result import RecallHit, RecallResult
+from memory_pipeline.recall.result import LeftOut, RecallHit, RecallResult
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import load_settings
 
@@ -65,6 +66,7 @@ class Recall:
         session_id: str | None = None,
         expand_links: bool = False,
         degraded: bool = False,
+        explain: bool = False,
     ) -> RecallResult:
         """The cards that fit a question best, each verified in the archive, whose text they carry.
 
@@ -83,6 +85,8 @@ class Recall:
             expand_links: whether up to 50 cards within three links of the hits come along, after them and whatever
                 their family and scope.
             degraded: whether, with the index or the embedding model away, PostgreSQL may answer by words alone.
+            explain: whether the answer says which cards were found and left out, and why. What a scope left out takes
+                searches of its own; the hits are the same.
 
         Raises:
             UnknownWorkspace: there is none of that name.
@@ -100,6 +104,7 @@ class Recall:
             session_id=session_id,
             expand_links=expand_links,
             degraded=degraded,
+            explain=explain,
         )
         try:
             return self._by_index(request)
@@ -124,12 +129,13 @@ class Recall:
         # no transaction is open while a model loads or the index searches.
         finder = finder_of(self._runtime, request)
         depth, points = max(DEPTH, request.limit * 8 // 5), -1
+        outside = finder.find_outside(depth)
         while True:
             found = finder.find(depth)
             last = found.exhausted or found.points == points  # whatever it returns, it has nothing new to say
             with self._runtime.database.transaction(request.workspace, snapshot=True, by_key=True) as tx:
                 pending = self._pending(tx, finder.identity.hash, found.missing)
-                judgement = judged(tx, request, found, lexicon(finder.language))
+                judgement = judged(tx, request, found, lexicon(finder.language), outside)
                 if last or len(judgement.cards) >= request.limit:
                     return _answer(tx, request, judgement, pending)
             depth, points = 2 * depth, found.points
@@ -153,10 +159,20 @@ def _answer(tx: Tx, request: Request, judgement: Judgement, pending: int, *, deg
     best = judgement.cards[: request.limit]
     ids = [card.card_id for card in best]
     links = _followed(tx, request, ids) if request.expand_links else {}
-    texts = lookup.shown(tx, [*ids, *links])
+    omitted = omissions(judgement, request.limit, along=links) if request.explain else []
+    named = listed(omitted)
+    texts = lookup.shown(tx, [*ids, *links, *(each.card_id for each in named)])
     hits = [_hit(texts[card.card_id], card.score, card.signals) for card in best]
     along = [_hit(texts[card], 0.0, {}, link) for card, link in links.items()]
-    return RecallResult((*hits, *along), judgement.dropped, pending, degraded)
+    return RecallResult(
+        (*hits, *along),
+        judgement.dropped,
+        pending,
+        degraded,
+        explained=request.explain,
+        left_out=tuple(_left_out(texts[each.card_id], each) for each in named),
+        left_out_counts=counted(omitted),
+    )
 
 
 def _followed(tx: Tx, request: Request, hits: Sequence[str]) -> dict[str, FollowedLink]:
@@ -164,6 +180,11 @@ def _followed(tx: Tx, request: Request, hits: Sequence[str]) -> dict[str, Follow
     around = {card for link in links for card in (link.source, link.target)} - set(hits)
     candidates = lookup.candidates(tx, around, "", session_id=request.session_id, scoped=False)
     return followed(hits, links, [card for card, candidate in candidates.items() if candidate.decided])
+
+
+def _left_out(card: ShownCard, omitted: Omitted) -> LeftOut:
+    content = card.content
+    return LeftOut(card.card_id, content.family, content.subject or content.question, omitted.reason, omitted.score)
 
 
 def _hit(card: ShownCard, score: float, signals: Mapping[str, float], link: FollowedLink | None = None) -> RecallHit:

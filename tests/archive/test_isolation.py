@@ -12,6 +12,7 @@ from tests.archives import Archive
 
 GUARDED = [
     "admin_edit",
+    "backlog_sample",
     "card",
     "card_dependency",
     "card_link",
@@ -21,6 +22,7 @@ GUARDED = [
     "decision",
     "embedding",
     "embedding_identity",
+    "last_audit",
     "ledger_fault",
     "projection",
     "question",
@@ -54,6 +56,8 @@ def two(runtime, owner: psycopg.Connection) -> tuple[Archive, Archive]:
         parameters = [archive.workspace] * 2
         owner.execute("INSERT INTO card_link VALUES (%s, 'mem-0001', 'sq-0001', 'explains')", parameters[:1])
         owner.execute("INSERT INTO embedding VALUES (%s, 'identity', 'query', 'hash', '', false)", parameters[:1])
+        owner.execute("INSERT INTO last_audit VALUES (%s, now(), 2, '{}', false)", parameters[:1])
+        owner.execute("INSERT INTO backlog_sample VALUES (%s, now(), 1, 1, now(), 0)", parameters[:1])
         owner.execute("INSERT INTO admin_edit (workspace, principal, operation) VALUES (%s, %s, 'delete')", parameters)
     return both
 

@@ -71,6 +71,15 @@ def test_the_number_of_statements_does_not_depend_on_how_much_is_asked_for(fille
     assert statements(filled, limit=10, expand_links=True) == 9
 
 
+def test_an_explanation_takes_no_further_statement_and_only_that_of_a_scope_asks_the_index_again(filled: Memory):
+    filled.search("subject")
+    for options in ({}, {"limit": 1}, {"session_id": "s3"}, {"scope": Scope(table="dim_bed")}):
+        filled.index.searched.clear()
+        assert statements(filled, explain=True, **options) == 7
+        times = 2 if "scope" in options else 1
+        assert sorted(filled.index.searched) == sorted([*Collection] * times)
+
+
 def test_a_search_takes_a_transaction_before_it_asks_the_index_and_one_after(filled: Memory):
     filled.search("subject")
     with counting() as counted:

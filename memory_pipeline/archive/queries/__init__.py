@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from sqlalchemy import TextClause, text
 
-SCHEMA_REVISION = "0005"
+SCHEMA_REVISION = "0006"
 """The revision of the migrations in `sql/` that these statements are written for."""
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)

@@ -35,3 +35,12 @@ WHERE workspace = :workspace AND identity = :identity AND collection = :collecti
 UPDATE projection
 SET pending = true, certified = NULL, wanted_at = clock_timestamp(), attempts = 0, next_try = NULL, reason = :reason
 WHERE workspace = :workspace AND identity = :identity AND collection = :collection AND NOT pending
+
+-- name: record
+INSERT INTO last_audit (workspace, at, checked, differing, repaired)
+VALUES (:workspace, clock_timestamp(), :checked, CAST(:differing AS jsonb), :repaired)
+ON CONFLICT (workspace) DO UPDATE
+SET at = excluded.at, checked = excluded.checked, differing = excluded.differing, repaired = excluded.repaired
+
+-- name: last
+SELECT at, checked, differing, repaired FROM last_audit WHERE workspace = :workspace

@@ -55,15 +55,16 @@ SELECT c.card_id, c.family, c.fingerprint, c.database, c.schema, c.subject, left
         FROM card_dependency d
         WHERE d.workspace = :workspace AND d.card_id = c.card_id
     ) ELSE '{}' END AS dependencies,
-    CAST(:session_id AS text) IS NOT NULL AND (
-        EXISTS (
+    CASE
+        WHEN CAST(:session_id AS text) IS NULL THEN NULL
+        WHEN EXISTS (
             SELECT FROM card_source s
-            WHERE s.workspace = :workspace AND s.card_id = c.card_id AND s.session_id = :session_id)
-        OR EXISTS (
+            WHERE s.workspace = :workspace AND s.card_id = c.card_id AND s.session_id = :session_id) THEN 'confirmed'
+        WHEN EXISTS (
             SELECT FROM session n
-            WHERE n.workspace = :workspace AND n.session_id = :session_id AND c.card_id = ANY(n.rejected_cards))
-        OR c.card_id IN (SELECT card_id FROM cited)
-    ) AS decided
+            WHERE n.workspace = :workspace AND n.session_id = :session_id AND c.card_id = ANY(n.rejected_cards)) THEN 'rejected'
+        WHEN c.card_id IN (SELECT card_id FROM cited) THEN 'cited'
+    END AS decided
 FROM candidate
 CROSS JOIN LATERAL (
     SELECT card_id, family, fingerprint, subject, detail, database, schema, text_key
