@@ -25,6 +25,7 @@ class Incomplete:
 
     Attributes:
         item_id: a card's id, of a deleted one too, or a question's.
+        title: what it is about, in its own words, to the beginning; None of one that is gone.
         collection: which collection the point is in.
         removal: whether the point is to go.
         reason: why the last attempt failed; None before the first.
@@ -35,6 +36,7 @@ class Incomplete:
     """
 
     item_id: str
+    title: str | None
     collection: Collection
     removal: bool
     reason: str | None

@@ -1,6 +1,8 @@
 -- name: incomplete
 -- A workspace that keeps no projections for the identity wants a point for everything, from now on.
-SELECT item_id, collection, wanted IS NULL AS removal, reason, attempts, next_try, wanted_at AS since
+SELECT points.item_id, points.collection, points.wanted IS NULL AS removal, points.reason, points.attempts,
+    points.next_try, points.wanted_at AS since,
+    left(coalesce(nullif(card.subject, ''), card.question, question.text), 200) AS title
 FROM (
     SELECT item_id, collection, wanted, reason, attempts, next_try, wanted_at
     FROM projection
@@ -14,8 +16,10 @@ FROM (
         SELECT question_id, 'questions', fingerprint FROM question WHERE workspace = :workspace) AS everything
     WHERE NOT EXISTS (SELECT FROM embedding_identity WHERE workspace = :workspace AND identity = :identity)
 ) AS points
-WHERE :everything OR item_id = ANY(:items)
-ORDER BY since, item_id COLLATE "C"
+LEFT JOIN card ON card.workspace = :workspace AND card.card_id = points.item_id
+LEFT JOIN question ON question.workspace = :workspace AND question.question_id = points.item_id
+WHERE :everything OR points.item_id = ANY(:items)
+ORDER BY since, points.item_id COLLATE "C"
 
 -- name: questions_behind
 SELECT DISTINCT question_id

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from memory_pipeline.web.pages import cards, entry, soon
+from memory_pipeline.web.pages import cards, editing, entry, merging, pending, soon
 
 router = APIRouter()
-for module in (entry, cards, soon):
+for module in (entry, cards, editing, merging, pending, soon):
     router.include_router(module.router)

@@ -10,8 +10,7 @@ def _soon() -> None:
 
 
 for name, path in {
-    "overview": "/overview", "new_card": "/new-card", "edit_card": "/cards/{card_id}/edit",
-    "confirm_deletion": "/cards/{card_id}/delete", "duplicates": "/duplicates", "pending": "/pending",
+    "overview": "/overview",
     "sessions": "/sessions", "session": "/sessions/{session_id}", "recall": "/recall",
 }.items():  # fmt: skip
     router.add_api_route(path, _soon, name=name, methods=["GET"])

@@ -92,18 +92,22 @@ class Place:
         request: what they asked for.
         visit: who they are.
         workspace: which workspace.
-        role: what they may do there.
+        role: what they may do there; None where nobody has asked yet.
     """
 
     request: Request
     visit: Visit
     workspace: str
-    role: Role
+    role: Role | None
 
     @property
     def pages(self) -> list[Entry]:
         """The pages of the workspace that the visitor may see."""
-        return list(navigation(self.request, self.workspace, self.role))
+        return list(navigation(self.request, self.workspace, self.role)) if self.role else []
+
+    def sure(self) -> Place:
+        """The place, once it is known what the visitor may do there; see `place`."""
+        return self if self.role else place(self.request, self.visit, self.workspace)
 
     @property
     def curation(self) -> Curation:
@@ -136,6 +140,11 @@ def place(request: Request, visiting: Visiting, workspace: Workspace) -> Place:
 
 
 Here = Annotated[Place, Depends(place)]
+
+
+def unsure_place(request: Request, visiting: Visit, workspace: str) -> Place:
+    """Where the visitor is, without asking the archive: what somebody typed can be shown again when that is away."""
+    return Place(request, visiting, workspace, None)
 
 
 def page(
