@@ -7,16 +7,12 @@ from shlex import quote
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from memory_pipeline.archive.effects import Change
-from memory_pipeline.cards import Family, Flag
 from memory_pipeline.console import escape, moment_text, print_hits, say, show_table
 from memory_pipeline.ledger import DecisionType
+from memory_pipeline.reviewing import words
 
 if TYPE_CHECKING:
-    from memory_pipeline.archive.duplicates import Alike
-    from memory_pipeline.archive.effects import Effect
     from memory_pipeline.cli.checklist import Item
-    from memory_pipeline.ledger import Decision
     from memory_pipeline.reviewing import (
         CandidatePreview,
         FinalizeOutcome,
@@ -28,23 +24,8 @@ if TYPE_CHECKING:
         Waiting,
     )
 
-_DONE = {
-    DecisionType.MEMORY_PROMOTED: "promoted",
-    DecisionType.MEMORY_PROMOTION_DECLINED: "declined",
-    DecisionType.DECISION_RETRACTED: "retracted",
-    DecisionType.PHASE_REOPENED: "reopened",
-    DecisionType.CONCEPT_CLARIFIED: "taken",
-    DecisionType.MEMORY_REJECTED: "rejected",
-}
 _TAKING_AWAY = {DecisionType.DECISION_RETRACTED, DecisionType.PHASE_REOPENED}
 _FAULTS_SHOWN = 10
-_CHANGES = {
-    Change.CREATED: "is made",
-    Change.JOINED: "has this session as one more source",
-    Change.CHANGED: "changes",
-    Change.WITHDRAWN: "loses a source",
-    Change.DELETED: "is deleted, since nothing stands behind it any more",
-}
 
 
 def print_waiting(found: Waiting, workspace: str) -> None:
@@ -111,7 +92,7 @@ def print_notes(found: Preview, tell: Callable[..., None] = say) -> None:
 def print_outcome(outcome: ReviewOutcome, workspace: str) -> None:
     """What was recorded, and what archive and index make of it."""
     for decision in outcome.recorded:
-        say(f"Recorded as seq {decision.seq}: {_DONE[DecisionType(decision.type)]} {escape(_named(decision))}")
+        say(f"Recorded as seq {decision.seq}: {escape(words.recorded(decision))}")
     for named in outcome.unchanged:
         say(f"{escape(named)}: it is so already.", style="dim")
     for named, why in outcome.refused.items():
@@ -131,14 +112,14 @@ def print_foresight(found: Foresight) -> None:
         return
     say("This takes away:")
     for decision in found.taken_away:
-        say(f"   seq {decision.seq}, {escape(decision.type)}: {escape(_named(decision))}")
+        say(f"   seq {decision.seq}, {escape(decision.type)}: {escape(words.named(decision))}")
     if any(decision.type in _TAKING_AWAY for decision in found.taken_away):
         say("What a retraction or a rollback took away does not come back with it.", style="dim")
     if found.said_still:
         say(f"Seq {', '.join(map(str, found.said_still))} say(s) the same, and stay(s).", style="yellow")
     say("What becomes of cards:" if found.cards else "No card changes.")
     for effect in found.cards:
-        say(f"   {_told(effect)}", style="yellow")
+        say(f"   {escape(words.told(effect))}", style="yellow")
     say(f"{found.candidates_left} candidate(s) would wait afterwards.", style="dim")
 
 
@@ -166,7 +147,7 @@ def print_finalized(outcome: FinalizeOutcome) -> None:
     else:
         say(f"It has no solved question: {outcome.unsolved}.", style="yellow")
     for effect in outcome.followed.cards:
-        say(_told(effect))
+        say(escape(words.told(effect)))
     if outcome.recover:
         say(f"The memory does not follow yet: {escape(str(outcome.followed.reason))}.", style="yellow")
         say(f"It does by itself under Dagster; at once with: {outcome.recover}")
@@ -178,7 +159,7 @@ def _print_followed(followed: Followed, workspace: str) -> None:
         say(f"Nothing needs to be decided again: the sensor, or `memory-pipeline ingest -w {workspace}`, takes it in.")
         return
     for effect in followed.cards:
-        say(_told(effect))
+        say(escape(words.told(effect)))
     if followed.recallable:
         say("Saved and recallable.")
     else:
@@ -189,23 +170,6 @@ def _print_followed(followed: Followed, workspace: str) -> None:
 def _argument(session_id: str) -> str:
     """A session's id as it can be pasted behind the options of a command."""
     return f"-- {quote(session_id)}" if session_id.startswith("-") else quote(session_id)
-
-
-def _told(effect: Effect) -> str:
-    """What happened to a card, in a sentence."""
-    named = f"{effect.card_id} ({effect.family})" if effect.card_id else f"a card ({effect.family})"
-    kept = f"; {effect.sources} source(s) behind it" if effect.change is not Change.DELETED else ""
-    said = "; its text changes" if effect.rewritten else ""
-    flagged = "".join(f"; flagged {flag}: {Flag(flag).meaning}" for flag in effect.flags if flag in set(Flag))
-    return f"{named} «{escape(effect.title)}» {_CHANGES[effect.change]}{said}{kept}{flagged}."
-
-
-def _named(decision: Decision) -> str:
-    return (
-        f"{decision.subject} ({decision.detail})"
-        if decision.detail.startswith(("seq:", "phase:"))
-        else decision.subject
-    )
 
 
 def _texts(candidate: CandidatePreview) -> Iterator[str]:
@@ -226,14 +190,4 @@ def _notes(candidate: CandidatePreview) -> Iterator[str]:
     yield from candidate.warnings
     for other in candidate.alike:
         if other.card.card_id not in candidate.joins:
-            yield _alike(other)
-
-
-def _alike(other: Alike) -> str:
-    how = {
-        "form": "says the same but for form",
-        "near": f"says nearly the same ({other.likeness:.0%})",
-        "subject": "says something else of the same subject",
-    }[other.kind]
-    family = "" if other.family is Family.CONCEPT else f" ({other.family})"
-    return f"{other.card.card_id}{family} {how}: {other.card.subject}: {other.card.detail}"
+            yield words.alike(other)

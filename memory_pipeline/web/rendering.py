@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from memory_pipeline.cards import Dependency, Family, Flag
+from memory_pipeline.reviewing import words
 
 _FAMILIES = {
     Family.CONCEPT: "Concept",
@@ -140,6 +141,10 @@ _TEMPLATES.filters |= {
     "dotted": dotted,
     "origin": origin,
     "seconds": seconds,
+    "told": words.told,
+    "recorded": words.recorded,
+    "decision": words.named,
+    "how_alike": words.how_alike,
     "choices": _choices,
     "flag_choices": _flag_choices,
 }

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from memory_pipeline.archive.grants import Role
+from memory_pipeline.archive.grants import Principal, Role
 from memory_pipeline.curation import Curation
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from memory_pipeline.web import create_app
-from memory_pipeline.web.identity import LocalToken
+from memory_pipeline.web.identity import Identity, LocalToken
+from memory_pipeline.web.pages.visiting import COOKIE
 from memory_pipeline.web.services import Services
 from tests.curating import a_runtime, a_workspace
 
@@ -71,3 +72,10 @@ def let_in(curation: Curation, principal: str, role: Role, workspace: str = "cli
     """Give somebody a role; their name."""
     curation.give(workspace, principal, role)
     return principal
+
+
+def signed_in_as(client: TestClient, services: Services, name: str) -> TestClient:
+    """The browser in which somebody has signed in who has the archive's grants."""
+    cookie, _ = services.sessions.begin(Identity(Principal(name)))
+    client.cookies.set(COOKIE, cookie)
+    return client

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from memory_pipeline.web.pages import cards, editing, entry, merging, pending, soon
+from memory_pipeline.web.pages import cards, editing, entry, merging, overview, pending, recalling, reviews
 
 router = APIRouter()
-for module in (entry, cards, editing, merging, pending, soon):
+for module in (entry, overview, cards, editing, merging, pending, reviews, recalling):
     router.include_router(module.router)

@@ -1,0 +1,133 @@
+"""Reviews on pages: every candidate is shown and decided, and what is taken back is foreseen."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from memory_pipeline.archive.grants import Role
+from memory_pipeline.archive.ingest import ingest
+from memory_pipeline.ledger import LEDGER_FILE, read_session
+from memory_pipeline.reviewing import Reviewing
+from tests.builders import WORKSPACE, a_session, clarified, declined, promoted
+from tests.curating import CLINIC, a_creation
+from tests.web.conftest import csrf, let_in, signed_in_as
+
+SESSIONS = f"/w/{CLINIC}/sessions"
+REVIEW = f"{SESSIONS}/session-1/review"
+
+
+def choices(page: str, **others: str) -> dict[str, str]:
+    """What a browser would send of the checklist, as it was opened but for the others, by seq."""
+    found = dict(re.findall(r'name="(decide\.\d+)" value="(\w+)" checked', page))
+    return {"csrf": csrf(page), **found, **{f"decide.{seq[1:]}": choice for seq, choice in others.items()}}
+
+
+def memories(admin) -> str:
+    """What the page of the session shows from its first heading of memories on."""
+    page = admin.get(f"{SESSIONS}/session-1").text
+    return page[page.index("<h2") :]
+
+
+def test_forty_candidates_are_all_shown_preselected_and_all_decided(admin, watched):
+    directory = a_session(
+        watched.settings.sessions, *(clarified(n, f"concept {n}", f"x = {n}") for n in range(1, 41)), status="open"
+    )
+    page = admin.get(REVIEW).text
+
+    answer = admin.post(REVIEW, data=choices(page, s40="decline", s39="later"))
+
+    assert page.count("<fieldset") == 40
+    assert choices(page) == {"csrf": csrf(page)} | {f"decide.{n}": "promote" for n in range(1, 41)}
+    assert answer.status_code == 200
+    assert "Saved and recallable" in answer.text
+    assert "1 candidate of the session still waits" in answer.text
+    recorded = read_session(directory, WORKSPACE).decisions[40:]
+    assert [decision.detail for decision in recorded] == [f"seq:{n}" for n in (*range(1, 39), 40)]
+    assert admin.post(REVIEW, data=choices(page, s40="decline", s39="later")).text.count("Nothing was added") == 1
+    assert read_session(directory, WORKSPACE).decisions[40:] == recorded
+
+
+def test_a_candidate_is_shown_with_all_that_there_is_to_know(admin, watched, curation):
+    curation.save(CLINIC, a_creation(subject="Active patient.", detail="flag_attivo = TRUE"))
+    said = clarified(1, rationale="<script>alert(1)</script>", tables=("visite",), concepts=("patients",))
+    a_session(watched.settings.sessions, said, clarified(2, "visite", "x"), status="open", ledger=None)
+
+    page = admin.get(REVIEW).text
+
+    assert "&lt;script&gt;" in page
+    assert "<script>alert" not in page
+    assert "Confirms mem-0001" in page
+    assert "is a table of this session" in page
+    assert "Concepts: patients" in page
+
+
+def test_what_somebody_else_decided_meanwhile_is_left_out_and_the_rest_recorded(admin, watched):
+    a_session(watched.settings.sessions, clarified(1), clarified(2, "other", "x"), status="open")
+    page = admin.get(REVIEW).text
+    Reviewing(watched).record(CLINIC, "session-1", decline=[1])
+
+    answer = admin.post(REVIEW, data=choices(page))
+
+    assert "Left out" in answer.text
+    assert "promoted other" in answer.text
+
+
+def test_sessions_that_wait_are_listed_and_any_is_opened_by_its_id(admin, watched):
+    a_session(watched.settings.sessions, clarified(1), status="open")
+    ingest(watched.database, CLINIC, watched.settings, watched.identity)
+
+    page = admin.get(SESSIONS).text
+    opened = admin.get(SESSIONS, params={"open": "session-1"})
+
+    assert "session-1" in page
+    assert "1 clarification of 1 session waits" in page
+    assert opened.headers["location"] == f"{SESSIONS}/session-1"
+    assert admin.get(SESSIONS, params={"open": "../../etc"}).headers["location"].startswith(f"{SESSIONS}/")
+
+
+def test_the_session_shows_what_was_approved_and_declined_and_takes_it_back_after_asking(admin, watched):
+    said = (clarified(1), clarified(2, "report", "monday"), promoted(3, 1), declined(4, 2))
+    a_session(watched.settings.sessions, *said, status="open")
+    ingest(watched.database, CLINIC, watched.settings, watched.identity)
+
+    view = memories(admin)
+    asked = admin.get(f"{SESSIONS}/session-1/correct", params={"retract": "3"}).text
+    done = admin.post(
+        f"{SESSIONS}/session-1/correct", data={"csrf": csrf(asked), "retract": "3", "phase": "", "reason": "wrong"}
+    )
+
+    assert view.index("Approved") < view.index("active patient") < view.index("Declined") < view.index("report")
+    assert "mem-0001" in asked
+    assert "is deleted" in asked
+    assert "retracted" in done.text
+    assert "active patient" not in memories(admin)
+
+
+def test_a_sessions_root_that_is_away_is_no_empty_list(admin, watched):
+    a_session(watched.settings.sessions, clarified(1))
+    shutil.rmtree(watched.settings.sessions)
+
+    answer = admin.get(REVIEW)
+
+    assert answer.status_code == 503
+    assert "candidate" not in answer.text
+
+
+def test_a_session_that_is_not_there_is_said(admin):
+    assert admin.get(f"{SESSIONS}/nothing").status_code in {404, 503}
+
+
+@pytest.mark.parametrize(("role", "status"), [(Role.READER, 403), (Role.REVIEWER, 200), (Role.ADMINISTRATOR, 200)])
+def test_a_review_takes_a_reviewer(client, app_services, curation, watched, role, status):
+    directory = a_session(watched.settings.sessions, clarified(1), status="open")
+    signed_in_as(client, app_services, let_in(curation, "somebody", role))
+
+    shown = client.get(REVIEW)
+    mark = csrf(client.get("/").text)
+    decided = client.post(REVIEW, data={"csrf": mark, "decide.1": "promote"})
+
+    assert shown.status_code == decided.status_code == status
+    assert ((directory / LEDGER_FILE).read_bytes().count(b"\n") == 2) is (status == 200)
