@@ -32,7 +32,7 @@ _REQUEST_ID = re.compile(r"[0-9a-fA-F-]{8,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER = "other"
 _UNMATCHED = "unmatched"
-_UNROUTED = ("/static", "/api/v1/openapi.json")  # Starlette's own routes do not say which they are
+_UNROUTED = ("/static/", "/api/v1/openapi.json")  # routes of Starlette's own, which do not say which they are
 _NO_ANSWER = 499  # as nginx calls it: whoever asked went away
 
 
@@ -89,11 +89,8 @@ def template(scope: Scope) -> str:
     """The path that a request matched, with the names of its parameters in place of their values."""
     # FastAPI keeps the route as its own router has it, and the prefixes of the routers around it beside it.
     route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
-    path = getattr(route, "path", None)
-    if path is None:
-        asked = scope.get("app_root_path", "") + scope["path"]
-        return next((known for known in _UNROUTED if asked == known or asked.startswith(f"{known}/")), _UNMATCHED)
-    return str(path)
+    path: str | None = getattr(route, "path", None)
+    return path or next((known for known in _UNROUTED if scope["path"].startswith(known)), _UNMATCHED)
 
 
 def _request_id(scope: Scope) -> str:

@@ -74,7 +74,7 @@ def run_serve(
         _keep_log(debug=debug)
         _tell_token(settings, services)
         services.standing.begin()
-        server = _Server(create_app(services), () if attended else _welcome(settings, host, held))
+        server = _Server(create_app(services), _welcome(settings, host, held, attended=attended))
         with _kept_up(runtime, server.stop, attended=attended):
             server.run(sockets=[held])
     _leave()
@@ -145,10 +145,10 @@ def _tell_token(settings: Settings, services: Services) -> None:
         _say(authority.token)
 
 
-def _welcome(settings: Settings, host: str, held: socket.socket) -> tuple[str, ...]:
+def _welcome(settings: Settings, host: str, held: socket.socket, *, attended: bool) -> tuple[str, ...]:
     """What is said once the server listens."""
     bound, port = held.getsockname()[:2]
-    lines = [f"Open {address(host, port)}; Ctrl-C stops it."]
+    lines = [] if attended else [f"Open {address(host, port)}; Ctrl-C stops it."]
     if not settings.jwt_issuer:
         lines.append(f"The token to sign in with is in {LocalToken.place(settings)}")
     if not ipaddress.ip_address(bound.partition("%")[0]).is_loopback:

@@ -65,11 +65,12 @@ class Look(Generic[_Answer]):
         kept: seconds for which an answer counts.
     """
 
-    def __init__(self, what: str, look: Callable[[], _Answer], *, kept: float = _KEPT) -> None:
+    def __init__(self, what: str, look: Callable[[], _Answer], *, kept: float) -> None:
         self._what, self._look, self._kept = what, look, kept
         self._lock = threading.Lock()
         self._latest: Future[_Answer] | None = None
         self._ended = 0.0
+        self._wrong: str | None = None
 
     def begin(self) -> Future[_Answer]:
         """The look that is under way, or that ended a short while ago, or a new one."""
@@ -84,13 +85,20 @@ class Look(Generic[_Answer]):
         try:
             found = self._look()
         except Exception as error:  # noqa: BLE001  # it is handed to whoever asks
-            said = error if isinstance(error, MemoryPipelineError) else without_messages(error)
-            _logger.warning("%s: %s", self._what, said)
+            self._log(str(error) if isinstance(error, MemoryPipelineError) else without_messages(error))
             self._ended = time.monotonic()
             future.set_exception(error)
         else:
+            self._log(None)
             self._ended = time.monotonic()
             future.set_result(found)
+
+    def _log(self, wrong: str | None) -> None:
+        """Log what changed, and not at each look that it is still so."""
+        if wrong != self._wrong:
+            level = logging.INFO if wrong is None else logging.WARNING
+            _logger.log(level, "%s: %s", self._what, wrong or "it answers again")
+        self._wrong = wrong
 
 
 class Standing:
@@ -99,11 +107,11 @@ class Standing:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._looks: Mapping[str, Look[None]] = {
-            "archive": Look("archive", self._archive),
-            "index": Look("index", self._index),
+            "archive": Look("archive", self._archive, kept=_KEPT),
+            "index": Look("index", self._index, kept=_KEPT),
             "model": Look("model", self._model, kept=_MODEL_KEPT),
         }
-        self._backlog = Look("backlog", self._counted)
+        self._backlog = Look("backlog", self._counted, kept=_KEPT)
 
     def begin(self) -> None:
         """Begin to look, so that answers are there when somebody asks, and the model is loaded."""

@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from memory_pipeline.curation import Curation
-from memory_pipeline.errors import ArchiveUnavailable
+from memory_pipeline.errors import ArchiveUnavailable, IndexUnavailable
 from memory_pipeline.web import standing
 from memory_pipeline.web.metrics import Metrics
 from memory_pipeline.web.observing import Observed
@@ -112,7 +112,7 @@ def test_figures_name_routes_and_no_paths_however_many_are_asked_for(program):
         program.request(f"METHOD{number}", f"/nothing/{number}")
 
     assert figure(program, "memory_http_requests_total", route="unmatched", status="404", method="GET") == 40
-    assert figure(program, "memory_http_requests_total", route="/static", status="404") == 40
+    assert figure(program, "memory_http_requests_total", route="/static/", status="404") == 40
     assert figure(program, "memory_http_requests_total", route="/api/v1/workspaces/{workspace}/cards/{card_id}") == 40
     assert figure(program, "memory_http_requests_total", route="/w/{workspace}/cards") == 40
     assert figure(program, "memory_http_requests_total", method="other") == 40
@@ -121,8 +121,7 @@ def test_figures_name_routes_and_no_paths_however_many_are_asked_for(program):
     assert "w-1" not in program.get("/metrics").text
 
 
-def test_figures_say_what_is_pending_and_how_long_recall_takes(program, curation, monkeypatch):
-    monkeypatch.setattr(standing, "_KEPT", 0.0)
+def test_figures_say_what_is_pending_and_how_long_recall_takes(program, curation):
     assert (figure(program, "memory_cards"), figure(program, "memory_recall_seconds_count")) == (0, 0)
     assert figure(program, "memory_up") == 3
     for name in ("one", "two"):
@@ -150,13 +149,24 @@ def test_without_index_and_model_it_is_ready_in_part(client, watched):
     assert (figure(client, "memory_up"), figure(client, "memory_up", service="archive")) == (1, 1)
 
 
-def test_without_the_archive_it_is_not_ready_and_lives(client, watched, logged):
-    watched.database = Gone(ArchiveUnavailable(f"no connection to {SECRET}"))
+def test_without_the_archive_it_is_not_ready_and_lives(client, watched):
+    watched.database = Gone(ArchiveUnavailable("no connection to db"))
     answer = client.get("/ready")
     assert answer.status_code == 503
     assert answer.json() == {"ready": False, "wrong": {"archive": "PostgreSQL cannot be reached"}, "degraded": {}}
     assert client.get("/health").status_code == 200
     assert "memory_cards" not in client.get("/metrics").text
+
+
+def test_what_is_away_is_logged_once_and_so_is_that_it_is_back(watched, logged, monkeypatch):
+    monkeypatch.setattr(standing, "_KEPT", 0.0)
+    looking = Standing(watched)
+    index, watched.index = watched.index, Gone(IndexUnavailable("no answer from db"))
+    assert [bool(looking.faults()["index"]) for _ in range(3)] == [True] * 3
+    watched.index = index
+    assert looking.faults()["index"] is None
+    assert logged().count("index: no answer from db") == 1
+    assert logged().count("index: it answers again") == 1
 
 
 def test_with_another_schema_it_is_not_ready_though_it_was(client, watched, monkeypatch):
