@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo dev test lint types lock clean
+.PHONY: demo dev test lint types browser install-browser lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.pipeline
@@ -13,7 +13,7 @@ demo: $(VENV)/.pipeline
 dev: $(VENV)/.pipeline
 	$(BIN)/memory-pipeline dev $(ARGS)
 
-test: lint types
+test: lint types browser
 	$(BIN)/pytest -q -n auto
 
 lint: $(VENV)/.dev
@@ -23,10 +23,20 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+# Pages are looked at in a real browser: the one that MEMORY_TEST_BROWSER names, or one that is installed already.
+browser:
+	@[ -n "$$MEMORY_TEST_BROWSER" ] || for name in chromium chromium-browser google-chrome; do \
+	  command -v $$name > /dev/null && exit 0; done || $(MAKE) -s install-browser
+
+install-browser:
+	@[ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null || { \
+	  echo "error: no browser for the tests of pages: install Chromium (Debian: apt-get install chromium), or name one with MEMORY_TEST_BROWSER"; exit 1; }
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium
+
 # What is installed is what the constraints file names; `make lock` writes it.
 INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 $(VENV)/.pipeline: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[pipeline]'
+	$(INSTALL) -e '.[pipeline,web]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -124,4 +124,6 @@ def _as_environment(settings: Settings) -> dict[str, str]:
 def _as_text(value: object) -> str:
     if isinstance(value, dict):
         return json.dumps({name: _as_text(item) for name, item in value.items()})
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return value.get_secret_value() if isinstance(value, SecretStr) else str(value)

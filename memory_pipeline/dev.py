@@ -1,9 +1,9 @@
-"""Runs Dagster's UI and daemon over the services of the settings until it is told to stop, and then stops all of it.
+"""Runs the web, and Dagster's UI and daemon, over the services of the settings until it is told to stop.
 
-Three processes are started, each the leader of a process group of its own: the code server, in whose group the runs
-are too; the UI; and the daemon. They share one code server over a private socket, so that the definitions are loaded
-once, and a signal to this process, the death of one of them, or Ctrl-C ends them all. When this process is killed,
-they end by themselves; until then they hold its lock of the home, so that no second daemon comes beside theirs.
+Processes are started, each the leader of a process group of its own: the code server, in whose group the runs are too;
+Dagster's UI; its daemon; and the web. Dagster's share one code server over a private socket, so that the definitions
+are loaded once, and a signal to this process, the death of one of them, or Ctrl-C ends them all. When this process is
+killed, they end by themselves; until then they hold its lock of the home, so that no second daemon comes beside theirs.
 
 The embedded PostgreSQL is watched too: whoever needs it starts it, but the daemon needs it before it starts anybody.
 """
@@ -11,7 +11,6 @@ The embedded PostgreSQL is watched too: whoever needs it starts it, but the daem
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import os
 import signal
 import socket
@@ -21,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -29,27 +28,35 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from memory_pipeline.dagster_home import CHECKOUT, dagster_environment, write_dagster_home
-from memory_pipeline.errors import ArchiveUnavailable, InvalidInput, InvalidSettings, MemoryPipelineError
+from memory_pipeline.errors import InvalidInput, InvalidSettings, MemoryPipelineError
+from memory_pipeline.extras import require
+from memory_pipeline.listening import address, listening
 from memory_pipeline.runtime import Runtime
+from memory_pipeline.watchdog import POLL, Watchdog
 
 if TYPE_CHECKING:
     from memory_pipeline.embedded import EmbeddedPostgres
     from memory_pipeline.settings import Settings
 
 LOCATION = "memory_pipeline.definitions"
+DEFAULT_WEB_PORT = 8000
 
-_NEEDED = ("dagster", "dagster_postgres", "dagster_webserver", "alembic", "psutil")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 8.0  # a run may be under way; what it committed stays, and the rest is done by the next
 _KILL_SECONDS = 5.0
-_POLL = 0.2  # seconds
-_STARTS = 3  # of a server that does not stay up; each tries for long after a crash
-_STEADY_SECONDS = 60.0
-_LAST_PORT = 65_535
 _OURSELVES = "dev"
 
 _console = Console(stderr=True, highlight=False, emoji=False)
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where Dagster's UI listens, and on the same host the web, if it is to run."""
+
+    host: str
+    port: int
+    web_port: int | None
 
 
 @dataclass(frozen=True)
@@ -70,99 +77,63 @@ class _Hold:
         os.write(self.descriptor, f"{pid} {_started(pid)} {name}\n".encode())
 
 
-@dataclass
-class _Watchdog:
-    """Starts the embedded server again whenever it is gone, until starting it turns out to be of no use."""
-
-    server: EmbeddedPostgres
-    starts: int = field(default=0, init=False)
-    latest: float = field(default=0.0, init=False)
-
-    def look(self) -> None:
-        """Start the server if it is gone.
-
-        Raises:
-            ArchiveUnavailable: it does not start, or ends again and again soon after.
-        """
-        if self.server.runs():
-            return
-        if time.monotonic() - self.latest > _STEADY_SECONDS:
-            self.starts = 0
-        self.starts += 1
-        if self.starts > _STARTS:
-            raise ArchiveUnavailable(
-                f"PostgreSQL was started {_STARTS} times and is gone again; its log is {self.server.log}"
-            )
-        try:
-            self.server.start(create=False)
-        except ArchiveUnavailable as error:
-            if self.starts == _STARTS:
-                raise
-            _console.print(f"warning: {error}; trying again", soft_wrap=True)
-        else:
-            _console.print("PostgreSQL was gone; it runs again.")
-        self.latest = time.monotonic()
-
-
 class _Stopped(Exception):
     """Somebody asked for the end."""
 
 
-def run_dev(settings: Settings, *, host: str = "127.0.0.1", port: int = 3000) -> int:
-    """Start the Dagster UI and daemon, with sensors on, and wait until they are to stop.
+def run_dev(
+    settings: Settings, *, host: str = "127.0.0.1", port: int = 3000, web_port: int | None = DEFAULT_WEB_PORT
+) -> int:
+    """Start the web, and Dagster's UI and daemon, with sensors on, and wait until they are to stop.
 
     The home, the archive's tables and the sessions root are made where they are missing. Returns when Ctrl-C, SIGTERM
     or SIGHUP asks for it, or when one of the processes dies, after everything that was started has stopped.
 
     Args:
         settings: which services.
-        host: the address that the UI listens on. Dagster has no login: others than the loopback address expose it.
-        port: the port that the UI listens on.
+        host: the address that both listen on. Dagster has no login: others than the loopback address expose it.
+        port: the port that Dagster's UI listens on.
+        web_port: the port that the web listens on; None for none.
 
     Returns:
         the exit code: 0 when it was asked to stop, 1 when a process died.
 
     Raises:
-        InvalidSettings: the extra `pipeline` is not installed, or this is not a checkout.
-        InvalidInput: the port is in use, the address is not of this machine, or the home has such a process already.
+        InvalidSettings: an extra is not installed, this is not a checkout, or nobody issues tokens for the web.
+        InvalidInput: a port is in use, the address is not of this machine, or the home has such a process already.
         ArchiveUnavailable, SchemaOutOfDate: the archive cannot be used, or its embedded server does not stay up.
     """
-    _refuse_incomplete_installation()
-    _refuse_unusable_address(host, port)
+    at = Addresses(host, port, web_port)
+    _refuse_unusable(settings, at)
     with _signals_raised(), ExitStack() as stack:
         try:
             runtime = stack.enter_context(Runtime(settings, create=True))
             runtime.migrate()
             hold = stack.enter_context(_alone(settings))
             settings.sessions.mkdir(parents=True, exist_ok=True)
-            children = _start(stack, hold, dagster_environment(runtime), host, port)
-            _tell(settings, host, port)
+            children = _start(stack, hold, dagster_environment(runtime), at)
+            _tell(settings, at)
             return _watch(children, runtime.embedded_server)
         except _Stopped:
             _console.print("Stopping…")
             return 0
 
 
-def _refuse_incomplete_installation() -> None:
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise InvalidSettings(f"{', '.join(missing)} not installed: run `pip install 'memory-pipeline[pipeline]'`")
+def _refuse_unusable(settings: Settings, at: Addresses) -> None:
+    require("pipeline", *(["web"] if at.web_port is not None else []))
     if not (CHECKOUT / "workspace.yaml").is_file() or not (CHECKOUT / "assets").is_dir():
         raise InvalidSettings("the Dagster assets are not part of the installed package: run this from a checkout")
-
-
-def _refuse_unusable_address(host: str, port: int) -> None:
-    if not 0 < port <= _LAST_PORT:  # the system's own functions take it modulo 65,536
-        raise InvalidInput(f"there is no port {port}: name one of 1 to {_LAST_PORT} with --port")
-    try:
-        family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that just stopped is no obstacle
-            probe.bind(address)
-    except OSError as error:
-        raise InvalidInput(
-            f"cannot listen on {host}, port {port} ({error.strerror}): name others with --host and --port"
-        ) from None
+    if at.port == at.web_port:
+        raise InvalidInput(f"Dagster and the web cannot share port {at.port}: name another one with --web-port")
+    listening(at.host, at.port).close()
+    if at.web_port is None:
+        return
+    listening(at.host, at.web_port, options="--host and --web-port").close()
+    if not settings.embedded_archive and not settings.jwt_issuer:
+        raise InvalidSettings(
+            "set MEMORY_JWT_ISSUER, MEMORY_JWT_AUDIENCE and MEMORY_JWT_KEYS, whose tokens the web takes over an "
+            "archive of your own, or leave the web out with --no-web"
+        )
 
 
 @contextmanager
@@ -226,12 +197,12 @@ def _signals_raised() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _start(stack: ExitStack, hold: _Hold, environment: Mapping[str, str], host: str, port: int) -> list[_Child]:
+def _start(stack: ExitStack, hold: _Hold, environment: Mapping[str, str], at: Addresses) -> list[_Child]:
     """Start the processes, each ready before those that need it; leaving the stack stops them, the last one first."""
     lifeline = _lifeline(stack)
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-dev-")))  # short, for a socket
-    code, ui = directory / "code", directory / "workspace.yaml"
-    ui.write_text(f"load_from:\n  - grpc_server:\n      socket: {code}\n      location_name: {LOCATION}\n")
+    code, workspace = directory / "code", directory / "workspace.yaml"
+    workspace.write_text(f"load_from:\n  - grpc_server:\n      socket: {code}\n      location_name: {LOCATION}\n")
 
     def start(name: str, *arguments: str) -> _Child:
         command = [sys.executable, "-m", "memory_pipeline.attached", str(lifeline), *arguments]
@@ -249,16 +220,21 @@ def _start(stack: ExitStack, hold: _Hold, environment: Mapping[str, str], host: 
         hold.add(name, process.pid)
         return child
 
-    where = ("--module-name", LOCATION, "--working-directory", str(CHECKOUT))
+    what = ("--module-name", LOCATION, "--working-directory", str(CHECKOUT))
     quiet = ("--log-level", "warning")
-    server = start("code server", "dagster", "api", "grpc", "--socket", str(code), *where, *quiet)
+    server = start("Dagster's code server", "dagster", "api", "grpc", "--socket", str(code), *what, *quiet)
     _await(lambda: _answers(socket.AF_UNIX, str(code)), [server])
-    daemon = start("daemon", "dagster._daemon", "run", "--workspace", str(ui), *quiet)
-    address = ("--host", host, "--port", str(port))
-    web = start("UI", "dagster_webserver", "--workspace", str(ui), *address, "--dagster-log-level", "warning")
-    family, *_, listening = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    _await(lambda: _answers(family, listening), [server, daemon, web])
-    return [server, daemon, web]
+    daemon = start("Dagster's daemon", "dagster._daemon", "run", "--workspace", str(workspace), *quiet)
+    where = ("--host", at.host, "--port", str(at.port))
+    ui = start(
+        "Dagster's UI", "dagster_webserver", "--workspace", str(workspace), *where, "--dagster-log-level", "warning"
+    )
+    children = [server, daemon, ui]
+    if at.web_port is not None:
+        where = ("--host", at.host, "--port", str(at.web_port))
+        children.append(start("the web", "memory_pipeline.cli", "serve", *where, "--attended"))
+    _await(lambda: all(_listens(at.host, port) for port in (at.port, at.web_port) if port), children)
+    return children
 
 
 def _lifeline(stack: ExitStack) -> int:
@@ -273,10 +249,15 @@ def _await(ready: Callable[[], bool], children: Sequence[_Child]) -> None:
     deadline = time.monotonic() + _READY_SECONDS
     while not ready():
         if dead := _dead(children):
-            raise MemoryPipelineError(f"Dagster's {dead.name} ended while starting: see what it printed above")
+            raise MemoryPipelineError(f"{dead.name} ended while starting: see what it printed above")
         if time.monotonic() > deadline:
-            raise MemoryPipelineError(f"Dagster's {children[-1].name} did not start in {_READY_SECONDS:.0f} s")
-        time.sleep(_POLL)
+            raise MemoryPipelineError(f"{children[-1].name} did not start in {_READY_SECONDS:.0f} s")
+        time.sleep(POLL)
+
+
+def _listens(host: str, port: int) -> bool:
+    family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return _answers(family, where)
 
 
 def _answers(family: int, address: object) -> bool:
@@ -289,22 +270,25 @@ def _answers(family: int, address: object) -> bool:
         return True
 
 
-def _tell(settings: Settings, host: str, port: int) -> None:
-    shown = f"[{host}]" if ":" in host else host
-    _console.print(
-        f"Dagster is at http://{shown}:{port}; Ctrl-C stops it and everything that it started.", soft_wrap=True
-    )
-    _console.print(f"Sessions are read from {settings.sessions.resolve()}", soft_wrap=True)
-    _console.print(f"The home is {settings.home.resolve()}", soft_wrap=True)
+def _tell(settings: Settings, at: Addresses) -> None:
+    if at.web_port is not None:
+        _print(f"Cards and reviews are at {address(at.host, at.web_port)}")
+    _print(f"Dagster is at {address(at.host, at.port)}; Ctrl-C stops it and everything that was started.")
+    _print(f"Sessions are read from {settings.sessions.resolve()}")
+    _print(f"The home is {settings.home.resolve()}")
+
+
+def _print(line: str) -> None:
+    _console.print(line, soft_wrap=True)
 
 
 def _watch(children: Sequence[_Child], server: EmbeddedPostgres | None) -> int:
-    watchdog = _Watchdog(server) if server else None
+    watchdog = Watchdog(server, _print) if server else None
     while (dead := _dead(children)) is None:
         if watchdog:
             watchdog.look()
-        time.sleep(_POLL)
-    _console.print(f"error: Dagster's {dead.name} ended (exit code {dead.process.returncode}); stopping the others")
+        time.sleep(POLL)
+    _print(f"error: {dead.name} ended (exit code {dead.process.returncode}); stopping the others")
     return 1
 
 
@@ -318,7 +302,7 @@ def _stop(child: _Child) -> None:
     if not _ended(child, _STOP_SECONDS):
         _signal(child, signal.SIGKILL)
         if not _ended(child, _KILL_SECONDS):
-            _console.print(f"warning: Dagster's {child.name} (process group {child.process.pid}) does not end")
+            _console.print(f"warning: {child.name} (process group {child.process.pid}) does not end")
 
 
 def _signal(child: _Child, number: int) -> None:
@@ -335,5 +319,5 @@ def _ended(child: _Child, seconds: float) -> bool:
             os.killpg(child.process.pid, 0)
         except (ProcessLookupError, PermissionError):
             return True
-        time.sleep(_POLL)
+        time.sleep(POLL)
     return False

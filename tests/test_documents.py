@@ -16,9 +16,11 @@ from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.cards import Collection
 from memory_pipeline.cli import cli
 from memory_pipeline.demo.run import copy_samples
+from memory_pipeline.errors import MemoryPipelineError
 from memory_pipeline.propagation import project
 from memory_pipeline.recall.fusion import WEIGHTS
 from memory_pipeline.settings import Settings
+from memory_pipeline.web.identity import InvalidToken
 from tests.builders import a_session, clarified
 from tests.command_line import runner
 
@@ -33,7 +35,9 @@ def test_every_setting_is_documented_and_no_other_is_named():
     shortened = {f"MEMORY_EMBEDDING_{end}" for end in re.findall(r"`…_([A-Z_]+)`", README)}
     settings = {f"MEMORY_{name.upper()}" for name in Settings.model_fields}
     assert settings <= named | shortened
-    assert named | shortened <= settings | {"MEMORY_TEST_DATA", "MEMORY_TEST_QDRANT_URL", "MEMORY_EMBEDDING"}
+    assert named | shortened <= settings | {f"MEMORY_TEST_{end}" for end in ("DATA", "QDRANT_URL", "BROWSER")} | {
+        "MEMORY_EMBEDDING"
+    }
 
 
 def test_every_command_and_option_that_is_named_exists():
@@ -98,13 +102,15 @@ def test_every_link_leads_somewhere(document):
         assert (document.parent / link).exists(), link
 
 
+def with_codes_of_their_own(kind: type[MemoryPipelineError]) -> list[type[MemoryPipelineError]]:
+    found = [each for each in kind.__subclasses__() if "exit_code" in vars(each)]
+    return [*found, *(below for each in kind.__subclasses__() for below in with_codes_of_their_own(each))]
+
+
 def test_exit_codes_are_distinct_and_documented():
-    kinds = [
-        kind
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, errors.MemoryPipelineError)
-    ]
+    kinds = [MemoryPipelineError, *with_codes_of_their_own(MemoryPipelineError)]
     codes = [kind.exit_code for kind in kinds]
+    assert {errors.LedgerUnavailable, InvalidToken} <= set(kinds)
     assert len(set(codes)) == len(codes)
     table = {int(code) for code in re.findall(r"^\| (\d+) \|", EVERYTHING, re.MULTILINE)}
     assert set(codes) <= table

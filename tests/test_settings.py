@@ -112,6 +112,14 @@ def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_
         ({"catalog_urls": {"psd": "geheim"}}, "MEMORY_CATALOG_URLS: 'psd': it is no URL"),
         ({"catalog_urls": {"psd": "postgresql://u:geheim@db/x"}}, "'psd': begin the URL with postgresql+psycopg://"),
         ({"catalog_urls": {"psd": "sqlite://"}}, "'psd': name a file"),
+        ({"jwt_issuer": "geheim"}, "MEMORY_JWT_AUDIENCE, MEMORY_JWT_KEYS: set it beside the others"),
+        ({"jwt_keys": "geheim", "jwt_issuer": "geheim"}, "MEMORY_JWT_AUDIENCE: set it beside the others"),
+        ({"jwt_principal_claim": ""}, "MEMORY_JWT_PRINCIPAL_CLAIM"),
+        ({"web_secret": "geheim"}, "MEMORY_WEB_SECRET"),
+        ({"web_session_hours": 0}, "MEMORY_WEB_SESSION_HOURS"),
+        ({"web_session_hours": 169}, "MEMORY_WEB_SESSION_HOURS"),
+        ({"web_requests_per_minute": 0}, "MEMORY_WEB_REQUESTS_PER_MINUTE"),
+        ({"web_largest_body": "geheim"}, "MEMORY_WEB_LARGEST_BODY"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
 )
@@ -122,12 +130,13 @@ def test_what_cannot_be_used_is_named_without_its_value(given, fault):
 
 
 def test_every_fault_is_named_at_once():
-    message = faults(qdrant_timeout=0, embedding_batch_size=0, dagster_url="sqlite://")
-    assert [name in message for name in ("QDRANT_TIMEOUT", "EMBEDDING_BATCH_SIZE", "DAGSTER_URL")] == [True] * 3
+    message = faults(qdrant_timeout=0, embedding_batch_size=0, dagster_url="sqlite://", web_secret="short")  # noqa: S106  # refused
+    named = ("QDRANT_TIMEOUT", "EMBEDDING_BATCH_SIZE", "DAGSTER_URL", "WEB_SECRET")
+    assert [name in message for name in named] == [True] * 4
 
 
 def test_secrets_are_masked_wherever_settings_are_shown():
-    settings = load_settings(database_url=ARCHIVE, owner_url=OWNER, qdrant_api_key="geheim")
+    settings = load_settings(database_url=ARCHIVE, owner_url=OWNER, qdrant_api_key="geheim", web_secret="geheim" * 6)
     assert not settings.embedded_archive
     assert "geheim" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
 
@@ -145,6 +154,12 @@ def test_databases_that_cards_depend_on_are_a_json_object_and_masked(monkeypatch
 def test_what_is_no_json_in_the_environment_is_not_repeated(monkeypatch):
     monkeypatch.setenv("MEMORY_CATALOG_URLS", "postgresql+psycopg://u:geheim@db/dwh")
     assert "geheim" not in faults()
+
+
+def test_hosts_are_named_with_commas_between(monkeypatch):
+    assert load_settings().web_hosts == ()
+    monkeypatch.setenv("MEMORY_WEB_HOSTS", " cards.example , 10.0.0.7,")
+    assert load_settings().web_hosts == ("cards.example", "10.0.0.7")
 
 
 def test_whoever_acts_is_the_principal_or_the_system_user(monkeypatch):

@@ -36,9 +36,11 @@ _PATIENCE = text("SELECT set_config('statement_timeout', :milliseconds, true)")
 _WAIT_FOR_WRITERS = text("SELECT pg_advisory_xact_lock(hashtextextended('writer of ' || CAST(:workspace AS text), 0))")
 _VERSION_READABLE = text("SELECT has_table_privilege(to_regclass('alembic_version'), 'SELECT')")  # null: no such table
 _CONNECT_TIMEOUT = 10  # seconds
-# A service answers in up to some 40 threads, each of which holds a connection for milliseconds. They are made when
-# needed and kept: PostgreSQL starts a process for each, and by default allows 100 for all of its clients.
-_CONNECTIONS = 20
+CONNECTIONS = 20
+"""How many connections a process has at most. A service answers in fewer threads, each of which holds one for
+milliseconds. They are made when needed and kept: PostgreSQL starts a process for each, and by default allows 100 for
+all of its clients."""
+
 _CONNECTION_WAIT = 30.0  # seconds
 _LOCK_POLL = 0.05  # seconds
 _FETCHED = 500  # rows
@@ -109,7 +111,7 @@ class Database:
         options = {"connect_timeout": _CONNECT_TIMEOUT, "application_name": "memory-pipeline"}
         self._engine = create_engine(
             url.get_secret_value(),
-            pool_size=_CONNECTIONS,
+            pool_size=CONNECTIONS,
             max_overflow=0,
             pool_timeout=_CONNECTION_WAIT,
             pool_pre_ping=True,
@@ -257,7 +259,7 @@ def translated() -> Iterator[None]:
         yield
     except NoConnectionFree:
         raise ArchiveUnavailable(
-            f"all {_CONNECTIONS} connections of this process to PostgreSQL stayed in use for {_CONNECTION_WAIT:g} s: "
+            f"all {CONNECTIONS} connections of this process to PostgreSQL stayed in use for {_CONNECTION_WAIT:g} s: "
             "ask from fewer threads at once"
         ) from None
     except DBAPIError as error:

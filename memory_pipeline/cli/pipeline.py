@@ -19,6 +19,7 @@ from memory_pipeline.cli.common import (
     print_json,
     workspaces_option,
 )
+from memory_pipeline.extras import require
 from memory_pipeline.settings import load_settings
 
 _LISTED = 100  # differing points that an audit names
@@ -222,16 +223,35 @@ def demo(*, json_output: bool) -> None:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Dagster has no login: mind what you bind to.")
-@click.option("--port", default=3000, show_default=True)
+@click.option("--port", default=3000, show_default=True, help="Of Dagster's UI.")
+@click.option("--web-port", default=8000, show_default=True, help="Of the pages and the HTTP interface.")
+@click.option("--no-web", is_flag=True, help="Run Dagster alone.")
 @as_json
-def dev(*, host: str, port: int, json_output: bool) -> None:
-    """Run the Dagster UI and daemon, with sensors on, until interrupted."""
+def dev(*, host: str, port: int, web_port: int, no_web: bool, json_output: bool) -> None:
+    """Run the web, and the Dagster UI and daemon, with sensors on, until interrupted."""
     from memory_pipeline.dev import run_dev
 
-    code = run_dev(load_settings(), host=host, port=port)
+    code = run_dev(load_settings(), host=host, port=port, web_port=None if no_web else web_port)
     if json_output:
         print_json({"exit_code": code})
     sys.exit(code)
 
 
-COMMANDS = (migrate, ingest, project, audit, rebuild, recall, status, identities, demo, dev)
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Elsewhere, something before it has to do TLS.")
+@click.option("--port", default=8000, show_default=True)
+@click.option("--debug", is_flag=True, help="Log what unexpected errors say, which may quote cards and questions.")
+@click.option("--attended", is_flag=True, hidden=True, help="Whoever starts it watches PostgreSQL and tells addresses.")
+@as_json
+def serve(*, host: str, port: int, debug: bool, attended: bool, json_output: bool) -> None:
+    """Run the pages and the HTTP interface, until interrupted."""
+    require("web")
+    from memory_pipeline.web.serve import run_serve
+
+    code = run_serve(load_settings(), host=host, port=port, debug=debug, attended=attended)
+    if json_output:
+        print_json({"exit_code": code})
+    sys.exit(code)
+
+
+COMMANDS = (migrate, ingest, project, audit, rebuild, recall, status, identities, demo, dev, serve)

@@ -73,12 +73,11 @@ def handle_failures(app: FastAPI) -> None:
 
 
 def unexpected(request: Request) -> Response:
-    """The answer to an error that nobody foresaw; what it was stands in the log."""
-    return _answer(
-        request,
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        {"kind": "Unexpected", "message": "something went wrong here: the server's log says what"},
-    )
+    """The answer to an error that nobody foresaw; what it was stands in the log, under the number of the request."""
+    number = request.state.request_id
+    message = f"something went wrong here: the server's log says where, in request {number}"
+    error = {"kind": "Unexpected", "message": message, "request_id": number}
+    return _answer(request, HTTPStatus.INTERNAL_SERVER_ERROR, error)
 
 
 def failed(request: Request, error: MemoryPipelineError) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from memory_pipeline.archive.grants import Principal, Role, granted, role_in
@@ -12,7 +13,9 @@ from memory_pipeline.errors import InvalidSettings
 from memory_pipeline.recall import Recall
 from memory_pipeline.reviewing import Reviewing
 from memory_pipeline.web.identity import Authority, InvalidToken, IssuedTokens, LocalToken, Sessions
+from memory_pipeline.web.metrics import Metrics, TimedRecall
 from memory_pipeline.web.protection import Rate
+from memory_pipeline.web.standing import Standing
 
 if TYPE_CHECKING:
     from memory_pipeline.runtime import Runtime
@@ -49,6 +52,16 @@ class Services:
         given, local = runtime.settings.web_secret, getattr(authority, "secret", None)
         secret = given.get_secret_value().encode() if given else local or secrets.token_bytes(_SECRET_BYTES)
         return cls(runtime, authority, Sessions(secret, hours=runtime.settings.web_session_hours))
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Whether what the process needs answers."""
+        return Standing(self.runtime)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The figures of this process; the application asks for them once, before threads do."""
+        return Metrics(self.standing)
 
     def identify(self, token: str, address: str) -> Identity:
         """Whom a token stands for, that came from an address.
@@ -87,7 +100,7 @@ class Services:
             UnknownWorkspace, NotPermitted: they may not.
         """
         with granted(self.runtime.database, workspace, principal, Role.READER):
-            return Recall(self.runtime)
+            return TimedRecall(self.runtime, self.metrics)
 
 
 def authority_of(runtime: Runtime) -> Authority:

@@ -76,7 +76,7 @@ def test_a_server_that_is_full_is_not_said_to_be_silent(settings, superuser):
 
 
 def test_more_threads_than_connections_wait_and_are_then_told_so(known, settings, monkeypatch):
-    monkeypatch.setattr(module, "_CONNECTIONS", 1)
+    monkeypatch.setattr(module, "CONNECTIONS", 1)
     monkeypatch.setattr(module, "_CONNECTION_WAIT", 0.05)
     narrow = Database(settings.database_url)
     with (

@@ -41,7 +41,9 @@ def test_a_process_started_with_the_environment_has_the_same_settings(
     monkeypatch.setenv("MEMORY_QDRANT_URL", "http://somebody.else:6333")
     monkeypatch.chdir(tmp_path)
     urls = {"clinic": SecretStr("postgresql+psycopg://reader:secret@db/clinic")}
-    dagster_settings = dagster_settings.model_copy(update={"catalog_urls": urls})
+    dagster_settings = dagster_settings.model_copy(
+        update={"catalog_urls": urls, "web_hosts": ("a.example", "b.example")}
+    )
     with Runtime(dagster_settings) as runtime:
         environment = dagster_environment(runtime)
     for name in ("MEMORY_QDRANT_URL", "MEMORY_HOME"):

@@ -15,26 +15,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memory_pipeline import dev, embedded
+from memory_pipeline import dev, extras
 from memory_pipeline.archive.status import status
 from memory_pipeline.dagster_home import dagster_home
 from memory_pipeline.dev import run_dev
-from memory_pipeline.embedded import EmbeddedPostgres
 from memory_pipeline.errors import ArchiveUnavailable, InvalidInput, InvalidSettings, SchemaOutOfDate
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings, load_settings
 from tests.builders import a_session, clarified, promoted
 from tests.processes import alive, kill_postmaster, postmaster
+from tests.web.serving import answers, free_port
 
 _SECONDS = 120.0
 _RUN = "import sys; from memory_pipeline.dev import run_dev; from memory_pipeline.settings import load_settings; "
-_RUN += "sys.exit(run_dev(load_settings(_env_file=None), port=int(sys.argv[1])))"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+_RUN += "sys.exit(run_dev(load_settings(_env_file=None), port=int(sys.argv[1]), web_port=int(sys.argv[2])))"
 
 
 def listens(port: int) -> bool:
@@ -78,7 +72,7 @@ def processes_of(home: Path) -> list[psutil.Process]:
     return found
 
 
-def dagster_processes(home: Path) -> list[psutil.Process]:
+def started_processes(home: Path) -> list[psutil.Process]:
     """Without PostgreSQL, which the next to leave it stops, and whoever started them."""
     found = []
     for process in processes_of(home):
@@ -108,14 +102,20 @@ def test_what_is_dropped_or_appended_becomes_recallable_though_postgres_is_kille
     home: Path, tmp_path: Path
 ):
     settings = load_settings(_env_file=None, home=home)
-    port = free_port()
+    port, web_port = free_port(), free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_", "DAGSTER"))}
     log = tmp_path / "log"
     with log.open("wb") as written:
         process = subprocess.Popen(
-            [sys.executable, "-c", _RUN, str(port)], env={**environment, "MEMORY_HOME": str(home)}, stderr=written
+            [sys.executable, "-c", _RUN, str(port), str(web_port)],
+            env={**environment, "MEMORY_HOME": str(home)},
+            stderr=written,
         )
-    wait_for("the UI", lambda: listens(port))
+    wait_for("the announcement", lambda: "Cards and reviews are at" in log.read_text())
+    assert listens(port)
+    assert answers(f"http://127.0.0.1:{web_port}/ready")
+    token = (home / "administrator.token").read_text().strip()
+    assert log.read_text().count(token) == 1
 
     killed = kill_postmaster(home)
     # Before anything of this test asks for the server, which would start it.
@@ -139,20 +139,22 @@ def test_what_is_dropped_or_appended_becomes_recallable_though_postgres_is_kille
     assert process.wait(60) == 0
     assert processes_of(home) == []
     assert not listens(port)
+    assert not listens(web_port)
 
 
 def test_killed_it_takes_everything_with_it_and_another_can_start(home: Path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_", "DAGSTER"))}
     environment["MEMORY_HOME"] = str(home)
     for _ in range(2):
-        port = free_port()
-        process = subprocess.Popen([sys.executable, "-c", _RUN, str(port)], env=environment)
-        wait_for("the UI", lambda port=port: listens(port))
-        assert len(dagster_processes(home)) == 3
+        port, web_port = free_port(), free_port()
+        process = subprocess.Popen([sys.executable, "-c", _RUN, str(port), str(web_port)], env=environment)
+        wait_for("both", lambda port=port, web_port=web_port: listens(port) and listens(web_port))
+        assert len(started_processes(home)) == 4
         process.kill()
         process.wait()
-        wait_for("the end of what it started", lambda: dagster_processes(home) == [])
+        wait_for("the end of what it started", lambda: started_processes(home) == [])
         assert not listens(port)
+        assert not listens(web_port)
 
 
 def test_a_port_in_use_is_a_clear_error(tmp_path: Path):
@@ -161,7 +163,16 @@ def test_a_port_in_use_is_a_clear_error(tmp_path: Path):
         taken.listen()
         with pytest.raises(InvalidInput, match="--port"):
             run_dev(load_settings(_env_file=None, home=tmp_path / "home"), port=taken.getsockname()[1])
+        with pytest.raises(InvalidInput, match="--web-port"):
+            run_dev(load_settings(_env_file=None, home=tmp_path / "home"), web_port=taken.getsockname()[1])
+    with pytest.raises(InvalidInput, match="--web-port"):
+        run_dev(load_settings(_env_file=None, home=tmp_path / "home"), port=8000, web_port=8000)
     assert not (tmp_path / "home").exists()
+
+
+def test_a_web_that_would_take_nobodys_tokens_is_refused_before_anything_starts(dagster_settings: Settings):
+    with pytest.raises(InvalidSettings, match=r"MEMORY_JWT_ISSUER.*--no-web"):
+        run_dev(dagster_settings, port=free_port(), web_port=free_port())
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70_000), ("203.0.113.7", 3000), ("no such host", 3000)])
@@ -172,10 +183,10 @@ def test_an_address_that_is_none_of_ours_is_a_clear_error(tmp_path: Path, host, 
 
 def test_a_second_one_over_the_same_home_is_refused(dagster_settings: Settings, monkeypatch):
     # Two daemons would ask for every run twice.
-    monkeypatch.setattr(dev, "_watch", lambda *args: run_dev(dagster_settings, port=free_port()))
+    monkeypatch.setattr(dev, "_watch", lambda *args: run_dev(dagster_settings, port=free_port(), web_port=None))
     monkeypatch.setattr(dev, "_start", lambda *args: [])
     with pytest.raises(InvalidInput, match=rf"another.*dev {os.getpid()}\); end it with: kill {os.getpid()}$"):
-        run_dev(dagster_settings, port=free_port())
+        run_dev(dagster_settings, port=free_port(), web_port=None)
 
 
 def test_what_a_killed_one_left_behind_keeps_a_second_one_out_and_is_named(settings: Settings):
@@ -222,9 +233,12 @@ def test_what_was_started_ends_when_its_starter_is_killed():
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(dev, "_NEEDED", ("no_such_package",))
-    with pytest.raises(InvalidSettings, match=r"memory-pipeline\[pipeline\]"):
+    monkeypatch.setitem(extras.NEEDED, "web", ("no_such_package",))
+    with pytest.raises(InvalidSettings, match=r"memory-pipeline\[pipeline,web\]"):
         run_dev(load_settings(_env_file=None, home=tmp_path / "home"))
+    monkeypatch.setitem(extras.NEEDED, "pipeline", ("no_such_package",))
+    with pytest.raises(InvalidSettings, match=r"memory-pipeline\[pipeline\]"):
+        run_dev(load_settings(_env_file=None, home=tmp_path / "home"), web_port=None)
 
 
 def test_outside_a_checkout_it_says_so(tmp_path: Path, monkeypatch):
@@ -234,7 +248,7 @@ def test_outside_a_checkout_it_says_so(tmp_path: Path, monkeypatch):
 
 
 def test_the_death_of_one_process_stops_the_others(dagster_settings: Settings, monkeypatch):
-    def broken(stack, hold, environment, host, port):
+    def broken(stack, hold, environment, at):
         children = []
         for name, code in (("UI", "import time; time.sleep(600)"), ("daemon", "import sys; sys.exit(3)")):
             popen = subprocess.Popen([sys.executable, "-c", code], process_group=0)
@@ -245,58 +259,8 @@ def test_the_death_of_one_process_stops_the_others(dagster_settings: Settings, m
 
     started: list[dev._Child] = []
     monkeypatch.setattr(dev, "_start", broken)
-    assert run_dev(dagster_settings, port=free_port()) == 1
+    assert run_dev(dagster_settings, port=free_port(), web_port=None) == 1
     assert all(child.process.poll() is not None for child in started)
-
-
-@pytest.fixture(scope="module")
-def embedded_home(scratch: Path) -> Path:
-    with EmbeddedPostgres(scratch / "watched") as server:
-        server.start(create=True)
-    return scratch / "watched"
-
-
-@pytest.fixture
-def server(embedded_home: Path) -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres(embedded_home) as running:
-        running.start(create=False)
-        yield running
-
-
-def test_a_server_that_is_killed_now_and_then_is_started_each_time(server, embedded_home: Path, monkeypatch):
-    monkeypatch.setattr(dev, "_STEADY_SECONDS", 0.0)
-    watchdog = dev._Watchdog(server)
-    for _ in range(dev._STARTS + 1):
-        kill_postmaster(embedded_home)
-        watchdog.look()
-        assert server.runs()
-
-
-def test_a_server_that_does_not_stay_up_is_an_error(server, embedded_home: Path):
-    watchdog = dev._Watchdog(server)
-    for _ in range(dev._STARTS):
-        kill_postmaster(embedded_home)
-        watchdog.look()
-    kill_postmaster(embedded_home)
-    with pytest.raises(ArchiveUnavailable, match=rf"started 3 times and is gone again; its log is {server.log}"):
-        watchdog.look()
-
-
-def test_a_server_that_does_not_start_again_is_an_error_after_some_tries(
-    server, embedded_home: Path, monkeypatch, capsys
-):
-    monkeypatch.setattr(embedded, "_LAUNCHES_AFTER_CRASH", 1)
-    configuration = embedded_home / "postgres" / "postgresql.conf"
-    original = configuration.read_text()
-    configuration.write_text("max_connections = none\n")
-    kill_postmaster(embedded_home)
-    watchdog = dev._Watchdog(server)
-    for _ in range(dev._STARTS - 1):
-        watchdog.look()
-    with pytest.raises(ArchiveUnavailable, match="did not start"):
-        watchdog.look()
-    assert capsys.readouterr().err.count("did not start") == dev._STARTS - 1
-    configuration.write_text(original)
 
 
 def test_a_process_that_ignores_the_polite_signal_is_killed(monkeypatch):

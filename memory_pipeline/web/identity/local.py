@@ -41,13 +41,18 @@ class LocalToken:
         Raises:
             InvalidSettings: its file cannot be made or read, or others could read it.
         """
-        path = settings.home / _FILE
+        path = cls.place(settings)
         try:
             token = _read(path)
             new = token is None
             return cls(token or _made(path), settings.acting_principal, new=new)
         except OSError as error:
             raise InvalidSettings(f"the local token {path} cannot be used ({error.strerror})") from None
+
+    @staticmethod
+    def place(settings: Settings) -> Path:
+        """The file of the token of the settings' home."""
+        return settings.home / _FILE
 
     def identify(self, token: str) -> Identity:
         """See `Authority.identify`."""

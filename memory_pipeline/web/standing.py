@@ -1,0 +1,161 @@
+"""How what the web needs is standing: whether archive, index and model answer, and what is pending, in bounded time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from memory_pipeline.archive import identities, projections, workspaces
+from memory_pipeline.archive.database import check_schema
+from memory_pipeline.archive.status import card_counts
+from memory_pipeline.cards import Collection
+from memory_pipeline.embedding.base import Role
+from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate
+from memory_pipeline.web.discretion import without_messages
+
+if TYPE_CHECKING:
+    from memory_pipeline.runtime import Runtime
+
+_logger = logging.getLogger(__name__)
+
+PATIENCE = 3.0  # seconds for an answer; whoever asks for readiness gives up soon after
+_KEPT = 5.0  # seconds for which an answer counts
+_MODEL_KEPT = 60.0  # a model that cannot be loaded is not to be loaded all the time
+_ANY = "any"  # the name of a workspace that need not exist
+
+_Answer = TypeVar("_Answer")
+
+# What is wrong, for anybody who asks: an error's own words may name hosts and roles, and stand in the log.
+_WORDS: Mapping[type[BaseException], str] = {
+    SchemaOutOfDate: "its schema is missing or of another revision: run `memory-pipeline migrate`",
+    ArchiveUnavailable: "PostgreSQL cannot be reached",
+    TimeoutError: f"it did not answer within {PATIENCE:g} s",
+    MemoryPipelineError: "it cannot be used: the log says why",
+    Exception: "it failed: the log says where",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the archive holds, and what of it the index does not, over all workspaces.
+
+    Attributes:
+        cards: how many cards there are.
+        pending: how many points do not hold what the archive wants.
+        oldest_seconds: for how long the oldest of them waits; 0 when there is none.
+    """
+
+    cards: int
+    pending: int
+    oldest_seconds: float
+
+
+class Look(Generic[_Answer]):
+    """A look at something that may never answer: one at a time, in a thread of its own, kept for a while.
+
+    Args:
+        what: what is looked at, for the log.
+        look: how.
+        kept: seconds for which an answer counts.
+    """
+
+    def __init__(self, what: str, look: Callable[[], _Answer], *, kept: float) -> None:
+        self._what, self._look, self._kept = what, look, kept
+        self._lock = threading.Lock()
+        self._latest: Future[_Answer] | None = None
+        self._ended = 0.0
+        self._wrong: str | None = None
+
+    def begin(self) -> Future[_Answer]:
+        """The look that is under way, or that ended a short while ago, or a new one."""
+        with self._lock:
+            if self._latest is None or (self._latest.done() and time.monotonic() - self._ended > self._kept):
+                self._latest = Future()
+                # A daemon, since nobody who is to stop can wait for what does not answer.
+                threading.Thread(target=self._run, args=(self._latest,), name=self._what, daemon=True).start()
+            return self._latest
+
+    def _run(self, future: Future[_Answer]) -> None:
+        try:
+            found = self._look()
+        except Exception as error:  # noqa: BLE001  # it is handed to whoever asks
+            self._log(str(error) if isinstance(error, MemoryPipelineError) else without_messages(error))
+            self._ended = time.monotonic()
+            future.set_exception(error)
+        else:
+            self._log(None)
+            self._ended = time.monotonic()
+            future.set_result(found)
+
+    def _log(self, wrong: str | None) -> None:
+        """Log what changed, and not at each look that it is still so."""
+        if wrong != self._wrong:
+            level = logging.INFO if wrong is None else logging.WARNING
+            _logger.log(level, "%s: %s", self._what, wrong or "it answers again")
+        self._wrong = wrong
+
+
+class Standing:
+    """Archive, index and model as they answer now, or did some seconds ago. Threads may share it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._looks: Mapping[str, Look[None]] = {
+            "archive": Look("archive", self._archive, kept=_KEPT),
+            "index": Look("index", self._index, kept=_KEPT),
+            "model": Look("model", self._model, kept=_MODEL_KEPT),
+        }
+        self._backlog = Look("backlog", self._counted, kept=_KEPT)
+
+    def begin(self) -> None:
+        """Begin to look, so that answers are there when somebody asks, and the model is loaded."""
+        for look in self._looks.values():
+            look.begin()
+
+    def faults(self) -> dict[str, str | None]:
+        """Service → what is wrong with it, in words for anybody, or None. Takes no longer than `PATIENCE`."""
+        begun = {name: look.begin() for name, look in self._looks.items()}
+        deadline = time.monotonic() + PATIENCE
+        return {name: _fault(future, deadline - time.monotonic()) for name, future in begun.items()}
+
+    def backlog(self) -> Backlog | None:
+        """What is pending; None when the archive does not say so within `PATIENCE`."""
+        try:
+            return self._backlog.begin().result(PATIENCE)
+        except Exception:  # noqa: BLE001  # it is logged, and readiness says it too
+            return None
+
+    def _archive(self) -> None:
+        with self._runtime.database.within(PATIENCE).registry() as connection:
+            check_schema(connection)
+
+    def _index(self) -> None:
+        self._runtime.index.identities(_ANY, Collection.MEMORY_CARDS.value)
+
+    def _model(self) -> None:
+        self._runtime.embedder.embed(["ready?"], Role.QUERY)
+
+    def _counted(self) -> Backlog:
+        database, configured = self._runtime.database.within(PATIENCE), self._runtime.identity.hash
+        cards, pending, oldest = 0, 0, None
+        for name in workspaces.names(database):
+            with database.transaction(name) as tx:
+                cards += sum(card_counts(tx).values())
+                waiting = projections.waiting(tx, identities.serving(tx, configured))
+            pending += waiting.pending
+            oldest = min(filter(None, (oldest, waiting.oldest)), default=None)
+        return Backlog(cards, pending, (datetime.now(UTC) - oldest).total_seconds() if oldest else 0.0)
+
+
+def _fault(future: Future[None], seconds: float) -> str | None:
+    try:
+        future.result(max(seconds, 0.0))
+    except Exception as error:  # noqa: BLE001  # each has its words
+        return next(_WORDS[kind] for kind in type(error).__mro__ if kind in _WORDS)
+    return None
