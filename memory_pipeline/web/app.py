@@ -48,6 +48,7 @@ def create_app(services: Services) -> FastAPI:
         lifespan=_with_few_threads,
     )
     app.state.services = services
+    app.state.pages = pages.router
     handle_failures(app)
     app.include_router(health.router, include_in_schema=False)
     app.include_router(api.router)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from memory_pipeline import errors
 from memory_pipeline.errors import MemoryPipelineError
 from memory_pipeline.web.identity import InvalidToken
-from memory_pipeline.web.rendering import rendered
+from memory_pipeline.web.rendering import address, rendered
 
 API = "/api/"
 _RETRY_AFTER = "5"  # seconds
@@ -127,4 +128,4 @@ def _headers(error: MemoryPipelineError, status: HTTPStatus) -> dict[str, str]:
 
 def _sign_in(request: Request) -> str:
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return str(request.url_for("sign_in").include_query_params(to=asked).replace(scheme="", netloc=""))
+    return f"{address(request, 'sign_in')}?{urlencode({'to': asked})}"

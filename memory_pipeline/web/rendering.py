@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import nh3
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -53,7 +54,7 @@ def rendered(
         status: of the answer.
         headers: of the answer.
     """
-    page = _TEMPLATES.get_template(template).render(request=request, url_for=_addresses(request), **context)
+    page = _TEMPLATES.get_template(template).render(request=request, url_for=partial(address, request), **context)
     return HTMLResponse(page, status, headers)
 
 
@@ -117,13 +118,10 @@ def _flag_choices(values: Iterable[str]) -> list[tuple[str, str]]:
     return [(str(value), flag(value)) for value in values]
 
 
-def _addresses(request: Request) -> Any:
-    """Addresses of pages by the names of their functions, without the host: whichever name it is asked by."""
-
-    def url_for(name: str, /, **parameters: Any) -> str:
-        return str(request.app.url_path_for(name, **parameters))
-
-    return url_for
+def address(request: Request, name: str, /, **parameters: object) -> str:
+    """The address of a page by the name of its function, without the host: whichever name it is asked by."""
+    pages: APIRouter = request.app.state.pages  # whose functions may be called as some of the HTTP interface are
+    return str(pages.url_path_for(name, **parameters))
 
 
 _TEMPLATES = Environment(

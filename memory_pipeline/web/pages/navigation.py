@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive.grants import Role
+from memory_pipeline.web.rendering import address
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -37,8 +38,8 @@ def navigation(request: Request, workspace: str, role: Role) -> Iterator[Entry]:
     here = request.url.path
     for name, title, needed in _PAGES:
         if role.includes(needed):
-            address = str(request.app.url_path_for(name, workspace=workspace))
-            yield Entry(title, address, here == address or here.startswith(f"{address}/"))
+            there = address(request, name, workspace=workspace)
+            yield Entry(title, there, here == there or here.startswith(f"{there}/"))
 
 
 def home(request: Request, workspace: str, role: Role) -> str:

@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from memory_pipeline.candidates import Correction, Retraction, Rollback
 from memory_pipeline.errors import InvalidInput
 from memory_pipeline.web.pages.visiting import Here, Place, Sent, services
+from memory_pipeline.web.rendering import address
 
 if TYPE_CHECKING:
     from starlette.datastructures import FormData
@@ -28,8 +29,8 @@ _CHOICE = re.compile(r"decide\.([0-9]{1,9})")
 def sessions(here: Here, request: Request, open_: str = "") -> Response:
     """The sessions that wait for a review; or the way to one by its id."""
     if asked := request.query_params.get("open", open_).strip():
-        address = request.app.url_path_for("session", workspace=here.workspace, session_id=asked.replace("/", "_"))
-        return RedirectResponse(str(address), HTTPStatus.SEE_OTHER)
+        there = address(request, "session", workspace=here.workspace, session_id=asked.replace("/", "_"))
+        return RedirectResponse(there, HTTPStatus.SEE_OTHER)
     return here.page("sessions.html", waiting=_reviewing(here).waiting(here.workspace))
 
 

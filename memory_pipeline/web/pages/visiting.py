@@ -20,7 +20,7 @@ from memory_pipeline.web.failures import ForeignRequest, SignInNeeded
 from memory_pipeline.web.identity.sessions import Visit
 from memory_pipeline.web.pages.navigation import Entry, navigation
 from memory_pipeline.web.pages.notices import Notice, read_notice, with_notice
-from memory_pipeline.web.rendering import rendered
+from memory_pipeline.web.rendering import address, rendered
 from memory_pipeline.web.services import Services
 
 COOKIE = "memory_session"
@@ -159,5 +159,5 @@ def page(
 
 def seen_next(request: Request, name: str, notice: Notice | None, /, **parameters: object) -> Response:
     """Another page in answer to a form, so that reloading it sends nothing again."""
-    response = RedirectResponse(str(request.app.url_path_for(name, **parameters)), HTTPStatus.SEE_OTHER)
+    response = RedirectResponse(address(request, name, **parameters), HTTPStatus.SEE_OTHER)
     return with_notice(request, response, notice) if notice else response

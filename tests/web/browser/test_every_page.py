@@ -14,11 +14,23 @@ from tests.web.browser.conftest import screenshot, sign_in, violations
 
 PAGES = {
     "workspaces": "/",
+    "overview": "/overview",
     "cards": "/cards",
     "filtered": "/cards?text=pazient&family=concept&origin=session&sort=title&order=ascending",
     "card": "/cards/mem-0001",
     "solved-question": "/cards/sq-0001",
     "no-such-card": "/cards/mem-9999",
+    "new-card": "/new-card",
+    "new-solved-question": "/new-card?family=solved_question",
+    "change": "/cards/mem-0001/edit",
+    "delete": "/cards/mem-0001/delete",
+    "near-duplicates": "/duplicates",
+    "merge": "/merge?keep=mem-0001&other=mem-0002",
+    "pending": "/pending",
+    "reviews": "/sessions",
+    "session": "/sessions/psd-2026-001",
+    "review": "/sessions/psd-2026-001/review",
+    "recall-form": "/recall",
 }
 SMALL = {"width": 320, "height": 640}  # WCAG 1.4.10: everything, without scrolling in two directions
 
