@@ -30,12 +30,10 @@ class Chart:
     Attributes:
         bars: one for each number, in their order.
         greatest: the greatest number, which reaches the top; 0 where there is none.
-        latest: the last one.
     """
 
     bars: tuple[Bar, ...]
     greatest: float
-    latest: float
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Chart:
@@ -44,7 +42,7 @@ class Chart:
         greatest = max(usable, default=0.0)
         share = WIDTH / max(len(usable), 1)
         bars = tuple(_bar(number, value / greatest if greatest else 0.0, share) for number, value in enumerate(usable))
-        return cls(bars, greatest, usable[-1] if usable else 0.0)
+        return cls(bars, greatest)
 
 
 def _bar(number: int, part: float, share: float) -> Bar:

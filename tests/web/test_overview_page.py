@@ -24,7 +24,7 @@ def test_shows_cards_pending_candidates_and_the_last_audit(admin, watched, curat
     assert "the model is away" in page
     assert "session-1</a>: 1 since" in page
     assert "points compared with the archive" in page
-    assert "Pending items: " in page
+    assert "Pending items: 3 at most, 1 now" in page
 
 
 def test_of_an_empty_workspace_says_that_there_is_nothing(admin):

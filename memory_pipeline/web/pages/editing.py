@@ -9,6 +9,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from memory_pipeline.archive.grants import Role
 from memory_pipeline.cards import Family
 from memory_pipeline.edits import Delete, Edit
 from memory_pipeline.errors import (
@@ -58,6 +59,7 @@ class Shown:
 @router.get("/new-card")
 def new_card(here: Here, family: str = "") -> Response:
     """Choose a family, or fill in the form of one."""
+    here.need(Role.ADMINISTRATOR)
     if family not in set(Family):
         return here.page("new_card.html")
     return _form(here, CardForm.blank(Family(family)).with_rows(_EMPTY_ROWS), Shown())
@@ -68,7 +70,7 @@ def create_card(request: Request, visiting: Visiting, workspace: Workspace, sent
     """Make the card that the form describes."""
     form = CardForm.sent(sent)
     if sent.get("action") == _ANOTHER_ROW:
-        return _form(place(request, visiting, workspace), form.with_rows(1), Shown())
+        return _form(place(request, visiting, workspace).need(Role.ADMINISTRATOR), form.with_rows(1), Shown())
     return _saved(unsure_place(request, visiting, workspace), form, "", form.creation)
 
 
@@ -86,7 +88,8 @@ def change_card(request: Request, visiting: Visiting, workspace: Workspace, card
     """Change what was changed in the form."""
     form = CardForm.sent(sent)
     if sent.get("action") == _ANOTHER_ROW:
-        return _form(place(request, visiting, workspace), form.with_rows(1), Shown(card_id))
+        here = place(request, visiting, workspace).need(Role.ADMINISTRATOR)
+        return _form(here, form.with_rows(1), Shown(card_id))
     return _saved(unsure_place(request, visiting, workspace), form, card_id, lambda: form.change(card_id))
 
 

@@ -109,6 +109,16 @@ class Place:
         """The place, once it is known what the visitor may do there; see `place`."""
         return self if self.role else place(self.request, self.visit, self.workspace)
 
+    def need(self, role: Role) -> Place:
+        """The place, for who may do there what a role allows: for what shows nothing that the library would guard.
+
+        Raises:
+            NotPermitted: they may not.
+        """
+        if self.role is None or not self.role.includes(role):
+            raise NotPermitted(f"this takes the role of {role} in workspace {self.workspace!r}")
+        return self
+
     @property
     def curation(self) -> Curation:
         """The administration on the visitor's behalf."""

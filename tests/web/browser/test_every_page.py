@@ -29,7 +29,7 @@ PAGES = {
     "pending": "/pending",
     "reviews": "/sessions",
     "session": "/sessions/psd-2026-001",
-    "review": "/sessions/psd-2026-001/review",
+    "review": "/sessions/psd-2026-020/review",
     "recall-form": "/recall",
 }
 SMALL = {"width": 320, "height": 640}  # WCAG 1.4.10: everything, without scrolling in two directions
