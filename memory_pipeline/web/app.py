@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
@@ -37,7 +37,7 @@ it is saved all the same, and `reason` says what it waits for."""
 
 def create_app(services: Services) -> FastAPI:
     """The web application over some services, which stay open when it ends."""
-    app = FastAPI(
+    app = _Described(
         title="memory-pipeline",
         version=version("memory-pipeline"),
         description=_DESCRIPTION,
@@ -55,6 +55,20 @@ def create_app(services: Services) -> FastAPI:
     app.include_router(pages.router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     return app
+
+
+class _Described(FastAPI):
+    """The application, whose description names no answer that it does not give."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI description. What FastAPI itself would refuse with 422 is answered as 400; see `failures`."""
+        said = super().openapi()
+        for operations in said["paths"].values():
+            for operation in operations.values():
+                operation["responses"].pop("422", None)
+        for unused in ("HTTPValidationError", "ValidationError"):
+            said["components"]["schemas"].pop(unused, None)
+        return said
 
 
 @asynccontextmanager

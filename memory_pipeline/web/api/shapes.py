@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from memory_pipeline.archive.cards import Origin
 from memory_pipeline.archive.listing import LONGEST_PAGE, ListRequest, Sort, State
 from memory_pipeline.cards import Family
+
+
+def _written(given: object) -> object:
+    """The moment that a text says; pydantic would take a number for seconds since 1970."""
+    return datetime.fromisoformat(given) if isinstance(given, str) else given
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
 
 
 class Failure(BaseModel):
@@ -57,8 +66,8 @@ class ListQuery(_Body):
     table: str = Field("", description="likewise, of this table")
     column: str = Field("", description="likewise, on this column")
     origin: Origin | None = Field(None, description="made from sessions, or by hand")
-    updated_after: AwareDatetime | None = Field(None, description="last changed at this moment or later")
-    updated_before: AwareDatetime | None = Field(None, description="last changed before this moment")
+    updated_after: Moment | None = Field(None, description="last changed at this moment or later")
+    updated_before: Moment | None = Field(None, description="last changed before this moment")
     state: State | None = Field(None, description="whether the index is known to hold what the card says")
     flag: str = Field("", description="cards with this flag")
     sort: Sort = "updated_at"
