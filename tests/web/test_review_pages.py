@@ -54,6 +54,7 @@ def test_forty_candidates_are_all_shown_preselected_and_all_decided(admin, watch
 
 def test_a_candidate_is_shown_with_all_that_there_is_to_know(admin, watched, curation):
     curation.save(CLINIC, a_creation(subject="Active patient.", detail="flag_attivo = TRUE"))
+    curation.save(CLINIC, a_creation(family="pitfall", subject="active patient", detail="counted twice"))
     said = clarified(1, rationale="<script>alert(1)</script>", tables=("visite",), concepts=("patients",))
     a_session(watched.settings.sessions, said, clarified(2, "visite", "x"), status="open", ledger=None)
 
@@ -61,9 +62,21 @@ def test_a_candidate_is_shown_with_all_that_there_is_to_know(admin, watched, cur
 
     assert "&lt;script&gt;" in page
     assert "<script>alert" not in page
-    assert "Confirms mem-0001" in page
+    assert 'Confirms <a href="/w/clinic/cards/mem-0001">mem-0001</a>, as one more source' in page
+    assert '/cards/mem-0002">mem-0002</a> (Pitfall) says something else of the same subject' in page
     assert "is a table of this session" in page
     assert "Concepts: patients" in page
+
+
+def test_a_reviewer_sees_which_cards_say_the_same_but_no_way_to_them(client, app_services, curation, watched):
+    curation.save(CLINIC, a_creation())
+    a_session(watched.settings.sessions, clarified(1), status="open")
+    signed_in_as(client, app_services, let_in(curation, "somebody", Role.REVIEWER))
+
+    page = client.get(REVIEW).text
+
+    assert "Confirms mem-0001, as one more source" in page
+    assert "/cards" not in page
 
 
 def test_what_somebody_else_decided_meanwhile_is_left_out_and_the_rest_recorded(admin, watched):
