@@ -22,17 +22,26 @@ class Drop(StrEnum):
     """Why a point was not believed."""
 
     MALFORMED = "malformed"
-    """Its payload is incomplete, its similarity no number, or its id not the one of the item that it names."""
     FOREIGN = "foreign"
-    """It says that it belongs to another workspace."""
     DUPLICATE = "duplicate"
-    """One search returned it more than once; once it counts."""
     STALE = "stale"
-    """The archive has changed the item since the point was written."""
     UNKNOWN_CARD = "unknown_card"
-    """The archive has no such card, or none of the collection that the point is in."""
     UNKNOWN_QUESTION = "unknown_question"
-    """The archive has no such question."""
+
+    @property
+    def meaning(self) -> str:
+        """What it says of a point, in words for people."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Drop.MALFORMED: "its payload is incomplete, its similarity no number, or its id not that of the item it names",
+    Drop.FOREIGN: "it says that it belongs to another workspace",
+    Drop.DUPLICATE: "one search returned it more than once; once it counts",
+    Drop.STALE: "the archive has changed the item since the point was written",
+    Drop.UNKNOWN_CARD: "the archive has no such card, or none of the collection that the point is in",
+    Drop.UNKNOWN_QUESTION: "the archive has no such question",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import nh3
 from fastapi import APIRouter, Request
@@ -121,7 +122,8 @@ def _flag_choices(values: Iterable[str]) -> list[tuple[str, str]]:
 def address(request: Request, name: str, /, **parameters: object) -> str:
     """The address of a page by the name of its function, without the host: whichever name it is asked by."""
     pages: APIRouter = request.app.state.pages  # whose functions may be called as some of the HTTP interface are
-    return str(pages.url_path_for(name, **parameters))
+    # A session's name may hold what means something else in an address, such as `?` or `%`.
+    return str(pages.url_path_for(name, **{key: quote(str(value), safe="") for key, value in parameters.items()}))
 
 
 _TEMPLATES = Environment(

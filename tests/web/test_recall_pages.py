@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_pipeline.archive.grants import Role
+from memory_pipeline.edits import Change
 from memory_pipeline.recall.fusion import TEXT_WEIGHTS, VERBATIM, WEIGHTS
 from memory_pipeline.web.pages.signals import SIGNALS
 from tests.curating import CLINIC, a_creation, all_away
@@ -31,6 +32,15 @@ def test_shows_what_a_session_would_see_why_and_what_was_left_out(asked):
     assert "as many as were asked for fit better" in page
     assert "<strong>flag</strong>" in page
     assert 'href="javascript' not in page
+
+
+def test_says_which_points_were_not_believed_and_that_the_answer_is_incomplete(asked, curation):
+    curation.save(CLINIC, Change("mem-0001", 1, {"detail": "something else"}), propagate=False)
+
+    page = asked("pazienti attivi").text
+
+    assert "1 point: the archive has changed the item since the point was written." in page
+    assert "Incomplete: 1 item of the workspace is still pending." in page
 
 
 def test_a_question_stands_in_no_address(admin, asked):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +54,7 @@ def test_forty_candidates_are_all_shown_preselected_and_all_decided(admin, watch
 
 def test_a_candidate_is_shown_with_all_that_there_is_to_know(admin, watched, curation):
     curation.save(CLINIC, a_creation(subject="Active patient.", detail="flag_attivo = TRUE"))
+    curation.save(CLINIC, a_creation(family="pitfall", subject="active patient", detail="counted twice"))
     said = clarified(1, rationale="<script>alert(1)</script>", tables=("visite",), concepts=("patients",))
     a_session(watched.settings.sessions, said, clarified(2, "visite", "x"), status="open", ledger=None)
 
@@ -59,9 +62,21 @@ def test_a_candidate_is_shown_with_all_that_there_is_to_know(admin, watched, cur
 
     assert "&lt;script&gt;" in page
     assert "<script>alert" not in page
-    assert "Confirms mem-0001" in page
+    assert 'Confirms <a href="/w/clinic/cards/mem-0001">mem-0001</a>, as one more source' in page
+    assert '/cards/mem-0002">mem-0002</a> (Pitfall) says something else of the same subject' in page
     assert "is a table of this session" in page
     assert "Concepts: patients" in page
+
+
+def test_a_reviewer_sees_which_cards_say_the_same_but_no_way_to_them(client, app_services, curation, watched):
+    curation.save(CLINIC, a_creation())
+    a_session(watched.settings.sessions, clarified(1), status="open")
+    signed_in_as(client, app_services, let_in(curation, "somebody", Role.REVIEWER))
+
+    page = client.get(REVIEW).text
+
+    assert "Confirms mem-0001, as one more source" in page
+    assert "/cards" not in page
 
 
 def test_what_somebody_else_decided_meanwhile_is_left_out_and_the_rest_recorded(admin, watched):
@@ -106,14 +121,74 @@ def test_the_session_shows_what_was_approved_and_declined_and_takes_it_back_afte
     assert "active patient" not in memories(admin)
 
 
-def test_a_sessions_root_that_is_away_is_no_empty_list(admin, watched):
+@pytest.mark.parametrize("address", [SESSIONS, f"{SESSIONS}/session-1", REVIEW])
+def test_a_sessions_root_that_is_away_is_no_empty_list(admin, watched, address):
     a_session(watched.settings.sessions, clarified(1))
     shutil.rmtree(watched.settings.sessions)
 
-    answer = admin.get(REVIEW)
+    answer = admin.get(address)
 
     assert answer.status_code == 503
     assert "candidate" not in answer.text
+    assert "waits for a review" not in answer.text
+
+
+def test_what_was_chosen_is_kept_while_nothing_can_be_recorded_and_is_sent_again(admin, watched):
+    root = watched.settings.sessions
+    directory = a_session(root, clarified(1), clarified(2, "other", "x"), clarified(3, "third", "y"), status="open")
+    page = admin.get(REVIEW).text
+    away = root.rename(root.with_name("away"))
+
+    refused = admin.post(REVIEW, data=choices(page, s2="decline", s3="later"))
+    away.rename(root)
+    answer = admin.post(REVIEW, data=dict(re.findall(r'name="(csrf|decide\.\d+)" value="(\w+)"', refused.text)))
+
+    assert refused.status_code == 503
+    assert "Not recorded" in refused.text
+    assert "1 candidate of the session still waits" in answer.text
+    recorded = [(decision.type, decision.detail) for decision in read_session(directory, WORKSPACE).decisions[3:]]
+    assert recorded == [("memory_promoted", "seq:1"), ("memory_promotion_declined", "seq:2")]
+
+
+@pytest.mark.parametrize("name", ["50% of? #1", "più è", "a b+c&d", "<i>"])
+def test_a_session_is_reached_whatever_it_is_called(admin, watched, name):
+    a_session(watched.settings.sessions, clarified(1), session=name, status="open")
+    ingest(watched.database, CLINIC, watched.settings, watched.identity)
+
+    listed = html.unescape(re.search(r'href="([^"]*/review)"', admin.get(SESSIONS).text)[1])
+    opened = admin.get(SESSIONS, params={"open": name}).headers["location"]
+
+    assert html.escape(name) in admin.get(opened).text
+    assert "Saved and recallable" in admin.post(listed, data=choices(admin.get(listed).text)).text
+
+
+def test_a_seq_of_ten_digits_is_decided_like_any_other(admin, watched):
+    a_session(watched.settings.sessions, clarified(1), replace(clarified(2, "other", "x"), seq=2_000_000_000))
+
+    answer = admin.post(REVIEW, data=choices(admin.get(REVIEW).text))
+
+    assert "Nothing of the session waits" in answer.text
+
+
+def test_two_thousand_candidates_are_all_shown_and_decided_at_once(admin, watched):
+    said = (clarified(n, f"concept {n}", f"x = {n}") for n in range(1, 2_001))
+    a_session(watched.settings.sessions, *said, status="open")
+    page = admin.get(REVIEW).text
+
+    answer = admin.post(REVIEW, data=choices(page))
+
+    assert page.count("<fieldset") == 2_000
+    assert "Nothing of the session waits" in answer.text
+
+
+@pytest.mark.parametrize("query", [{}, {"retract": "3,x"}, {"retract": "3", "phase": "2"}, {"phase": "9"}])
+def test_what_is_to_be_taken_back_has_to_be_named(admin, watched, query):
+    a_session(watched.settings.sessions, clarified(1), clarified(2, "other", "x"), promoted(3, 1), status="open")
+
+    answer = admin.get(f"{SESSIONS}/session-1/correct", params=query)
+
+    assert answer.status_code == 400
+    assert "Take away" not in answer.text
 
 
 def test_a_session_that_is_not_there_is_said(admin):

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.cards import Family
 from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable, InvalidInput
-from memory_pipeline.recall import Scope
+from memory_pipeline.recall import Drop, Scope
 from memory_pipeline.web.failures import status_of
 from memory_pipeline.web.pages.signals import SIGNALS
 from memory_pipeline.web.pages.visiting import Here, Place, Sent, services
@@ -103,5 +103,6 @@ def _page(here: Place, asked: Asked, found: RecallResult | None, error: MemoryPi
     status = HTTPStatus.OK if error is None else status_of(error)
     away = isinstance(error, IndexUnavailable | EmbedderUnavailable)
     manages = here.role is Role.ADMINISTRATOR
-    context = {"asked": asked, "found": found, "error": error, "away": away, "manages": manages, "signals": SIGNALS}
-    return here.page("recall.html", status=status, all_families=list(Family), **context)
+    context = {"asked": asked, "found": found, "error": error, "away": away, "manages": manages}
+    words = {"signals": SIGNALS, "drops": {each: each.meaning for each in Drop}, "all_families": list(Family)}
+    return here.page("recall.html", status=status, **context, **words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from memory_pipeline.candidates import Correction, Retraction, Rollback
-from memory_pipeline.errors import InvalidInput
+from memory_pipeline.errors import InvalidInput, MemoryPipelineError
+from memory_pipeline.web.failures import status_of
 from memory_pipeline.web.pages.visiting import Here, Place, Sent, services
 from memory_pipeline.web.rendering import address
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/w/{workspace}/sessions")
 
-_CHOICE = re.compile(r"decide\.([0-9]{1,9})")
+_SEQ = "[0-9]{1,10}"  # the largest of a ledger has as many digits
+_CHOICE = re.compile(rf"decide\.({_SEQ})")
+_SEQS = re.compile(rf"{_SEQ}(\s*,\s*{_SEQ})*")
 
 
 @router.get("")
 def sessions(here: Here, request: Request, open_: str = "") -> Response:
     """The sessions that wait for a review; or the way to one by its id."""
     if asked := request.query_params.get("open", open_).strip():
-        there = address(request, "session", workspace=here.workspace, session_id=asked.replace("/", "_"))
+        there = address(request, "session", workspace=here.workspace, session_id=asked)
         return RedirectResponse(there, HTTPStatus.SEE_OTHER)
     return here.page("sessions.html", waiting=_reviewing(here).waiting(here.workspace))
 
@@ -52,14 +54,21 @@ def review(here: Here, session_id: str) -> Response:
 def decide(here: Here, session_id: str, sent: Sent) -> Response:
     """Record what was decided. Sent again, it adds nothing: the answer may be reloaded."""
     promote, decline = _decided(sent, "promote"), _decided(sent, "decline")
-    outcome = _reviewing(here).record(here.workspace, session_id, promote=promote, decline=decline, partial=True)
+    try:
+        outcome = _reviewing(here).record(here.workspace, session_id, promote=promote, decline=decline, partial=True)
+    except MemoryPipelineError as error:
+        if status_of(error) is not HTTPStatus.SERVICE_UNAVAILABLE:
+            raise
+        # Browsers need not keep what was chosen on a page that is not to be stored.
+        kept = {name: value for name, value in sent.items() if _CHOICE.fullmatch(name)}
+        return here.page("unrecorded.html", status=status_of(error), error=error, session_id=session_id, kept=kept)
     return here.page("reviewed.html", outcome=outcome)
 
 
 @router.get("/{session_id}/correct")
 def foresee(here: Here, session_id: str, retract: str = "", phase: str = "") -> Response:
     """Say what taking decisions away would do, and ask."""
-    correction = _correction(retract.split(","), phase)
+    correction = _correction(retract.strip(), phase)
     found = _reviewing(here).foresee(here.workspace, session_id, correction)
     return here.page("correct.html", found=found, retract=retract, phase=phase)
 
@@ -67,7 +76,7 @@ def foresee(here: Here, session_id: str, retract: str = "", phase: str = "") -> 
 @router.post("/{session_id}/correct")
 def correct(here: Here, session_id: str, sent: Sent) -> Response:
     """Take decisions away. Sent again, it adds nothing: the answer may be reloaded."""
-    correction = _correction(str(sent.get("retract", "")).split(","), str(sent.get("phase", "")))
+    correction = _correction(str(sent.get("retract", "")).strip(), str(sent.get("phase", "")))
     outcome = _reviewing(here).correct(
         here.workspace, session_id, correction, reason=str(sent.get("reason", "")).strip()
     )
@@ -83,11 +92,10 @@ def _decided(sent: FormData, choice: str) -> list[int]:
     return [int(found[1]) for name, value in sent.items() if value == choice and (found := _CHOICE.fullmatch(name))]
 
 
-def _correction(seqs: Iterable[str], phase: str) -> Correction:
+def _correction(seqs: str, phase: str) -> Correction:
     """What is to be taken away: the decisions that are named, or those of later phases."""
-    numbers = [int(seq) for seq in map(str.strip, seqs) if seq.isascii() and seq.isdigit() and len(seq) < 10]  # noqa: PLR2004  # digits, far beyond any ledger
-    if numbers and not phase:
-        return Retraction(numbers)
-    if phase.isascii() and phase.isdigit() and len(phase) == 1 and not numbers:
+    if _SEQS.fullmatch(seqs) and not phase:
+        return Retraction([int(seq) for seq in seqs.split(",")])
+    if re.fullmatch("[0-9]", phase) and not seqs:
         return Rollback(int(phase))
     raise InvalidInput("name the decisions to take away by their numbers, or the phase to go back to")
