@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.curating import CLINIC, a_creation
-from tests.web.browser.conftest import Site, sign_in, violations
+from tests.web.browser.conftest import Site, picture, sign_in, violations
 
 CARDS, RECALL, PENDING = (f"/w/{CLINIC}/{name}" for name in ("cards", "recall", "pending"))
 
@@ -94,6 +94,7 @@ def test_of_two_windows_the_second_sees_what_the_first_wrote_and_loses_nothing(w
     expect(other.get_by_label("Detail", exact=False).first).to_have_value("dalla seconda finestra")
     expect(other.get_by_role("main")).to_contain_text("dalla prima finestra")
     assert violations(other) == []
+    picture(other, "conflict")
     other.get_by_label("keep theirs").check()
     other.get_by_role("button", name="Save").click()
     content = site.curation.detail(CLINIC, "mem-0001").content

@@ -6,11 +6,12 @@ MEMORY_TEST_SCREENSHOTS=docs/pictures .venv/bin/pytest tests/web/browser/test_ev
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.demo.run import WORKSPACE, copy_samples
 from memory_pipeline.propagation import project
-from tests.web.browser.conftest import screenshot, sign_in, violations
+from tests.web.browser.conftest import picture, sign_in, violations
 
 PAGES = {
     "workspaces": "/",
@@ -50,7 +51,6 @@ def test_every_page_is_accessible_and_fits_a_small_screen(sampled, visitor):
     sign_in(visitor)
     for name, path in PAGES.items():
         visitor.goto(path if path == "/" else f"/w/{WORKSPACE}{path}")
-        screenshot(visitor, name)
         assert violations(visitor) == [], name
         usual = visitor.viewport_size
         visitor.set_viewport_size(SMALL)
@@ -64,3 +64,37 @@ def test_every_page_is_accessible_in_the_dark(sampled, visitor):
     for name, path in PAGES.items():
         visitor.goto(path if path == "/" else f"/w/{WORKSPACE}{path}")
         assert violations(visitor) == [], name
+
+
+def test_answers_to_forms_are_accessible(sampled, visitor):
+    sign_in(visitor)
+    visitor.goto(f"/w/{WORKSPACE}/recall")
+    visitor.get_by_label("Question, as a session").fill("Quanti pazienti attivi hanno fatto un'ablazione nel 2024?")
+    visitor.get_by_label("Cards at most").fill("3")
+    visitor.get_by_role("button", name="Ask").click()
+    assert violations(visitor) == []
+    picture(visitor, "recall")
+
+    visitor.goto(f"/w/{WORKSPACE}/sessions/psd-2026-020/review")
+    picture(visitor, "review")
+    visitor.get_by_role("radio", name="Not now").last.check()
+    visitor.get_by_role("button", name="Record these decisions").click()
+    expect(visitor.get_by_role("main")).to_contain_text("Saved and recallable")
+    assert violations(visitor) == []
+
+    visitor.goto(f"/w/{WORKSPACE}/new-card?family=concept")
+    visitor.get_by_label("Subject").fill("senza dettaglio")
+    visitor.get_by_label("Other card").first.fill("mem-9999")
+    visitor.get_by_label("Meaning").first.fill("is")
+    visitor.get_by_label("Detail").evaluate("field => field.required = false")
+    visitor.get_by_role("button", name="Create card").click()
+    expect(visitor.get_by_role("alert").first).to_contain_text("Not saved")
+    assert violations(visitor) == []
+
+
+def test_the_first_pages_that_somebody_sees(sampled, visitor):
+    sign_in(visitor)
+    for name, path in {"overview": "/overview", "cards": "/cards?text=pazient&sort=sources"}.items():
+        visitor.goto(f"/w/{WORKSPACE}{path}")
+        expect(visitor.get_by_role("heading", level=1)).to_be_visible()
+        picture(visitor, name)
