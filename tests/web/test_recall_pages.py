@@ -29,7 +29,7 @@ def test_shows_what_a_session_would_see_why_and_what_was_left_out(asked):
     assert "1 card comes back" in page
     assert "mem-0001" in page
     assert "how much of the card&#39;s subject the question uses" in page
-    assert "as many as were asked for fit better" in page
+    assert "As many as were asked for fit better: 1" in page
     assert "<strong>flag</strong>" in page
     assert 'href="javascript' not in page
 

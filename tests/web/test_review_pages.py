@@ -11,6 +11,7 @@ import pytest
 
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.archive.ingest import ingest
+from memory_pipeline.errors import ArchiveUnavailable
 from memory_pipeline.ledger import LEDGER_FILE, read_session
 from memory_pipeline.reviewing import Reviewing
 from tests.builders import WORKSPACE, a_session, clarified, declined, promoted
@@ -206,3 +207,19 @@ def test_a_review_takes_a_reviewer(client, app_services, curation, watched, role
 
     assert shown.status_code == decided.status_code == status
     assert ((directory / LEDGER_FILE).read_bytes().count(b"\n") == 2) is (status == 200)
+
+
+def test_with_the_archive_away_what_was_chosen_is_there_still(admin, watched, monkeypatch):
+    a_session(watched.settings.sessions, clarified(1), clarified(2, "other", "x"), status="open")
+    page = admin.get(REVIEW).text
+
+    def away(*_, **__):
+        raise ArchiveUnavailable("the archive is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watched.database, "transaction", away)
+        answer = admin.post(REVIEW, data=choices(page, s2="decline"))
+
+    assert answer.status_code == 503
+    assert 'name="decide.2" value="decline"' in answer.text
+    assert CLINIC in answer.text

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 from memory_pipeline.candidates import Correction, Retraction, Rollback
 from memory_pipeline.errors import InvalidInput, MemoryPipelineError
 from memory_pipeline.web.failures import status_of
-from memory_pipeline.web.pages.visiting import Here, Place, Sent, services
+from memory_pipeline.web.pages.visiting import Here, Place, Sent, Visiting, Workspace, services, unsure_place
 from memory_pipeline.web.rendering import address
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ _SEQS = re.compile(rf"{_SEQ}(\s*,\s*{_SEQ})*")
 
 
 @router.get("")
-def sessions(here: Here, request: Request, open_: str = "") -> Response:
+def sessions(here: Here, request: Request) -> Response:
     """The sessions that wait for a review; or the way to one by its id."""
-    if asked := request.query_params.get("open", open_).strip():
+    if asked := request.query_params.get("open", "").strip():
         there = address(request, "session", workspace=here.workspace, session_id=asked)
         return RedirectResponse(there, HTTPStatus.SEE_OTHER)
     return here.page("sessions.html", waiting=_reviewing(here).waiting(here.workspace))
@@ -51,11 +51,13 @@ def review(here: Here, session_id: str) -> Response:
 
 
 @router.post("/{session_id}/review")
-def decide(here: Here, session_id: str, sent: Sent) -> Response:
+def decide(request: Request, visiting: Visiting, workspace: Workspace, session_id: str, sent: Sent) -> Response:
     """Record what was decided. Sent again, it adds nothing: the answer may be reloaded."""
+    here = unsure_place(request, visiting, workspace)
     promote, decline = _decided(sent, "promote"), _decided(sent, "decline")
     try:
-        outcome = _reviewing(here).record(here.workspace, session_id, promote=promote, decline=decline, partial=True)
+        here = here.sure()
+        outcome = _reviewing(here).record(workspace, session_id, promote=promote, decline=decline, partial=True)
     except MemoryPipelineError as error:
         if status_of(error) is not HTTPStatus.SERVICE_UNAVAILABLE:
             raise

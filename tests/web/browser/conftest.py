@@ -131,4 +131,4 @@ def violations(page: Page) -> list[str]:
 def picture(page: Page, name: str) -> None:
     """Keep what a page looks like in a directory that MEMORY_TEST_PICTURES names; the README shows some of them."""
     if directory := os.environ.get("MEMORY_TEST_PICTURES"):
-        page.screenshot(path=Path(directory) / f"{name}.png", full_page=True, scale="css")
+        page.screenshot(path=Path(directory) / f"{name}.png", scale="css")
