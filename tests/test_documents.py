@@ -35,9 +35,9 @@ def test_every_setting_is_documented_and_no_other_is_named():
     shortened = {f"MEMORY_EMBEDDING_{end}" for end in re.findall(r"`…_([A-Z_]+)`", README)}
     settings = {f"MEMORY_{name.upper()}" for name in Settings.model_fields}
     assert settings <= named | shortened
-    assert named | shortened <= settings | {f"MEMORY_TEST_{end}" for end in ("DATA", "QDRANT_URL", "BROWSER")} | {
-        "MEMORY_EMBEDDING"
-    }
+    assert named | shortened <= settings | {
+        f"MEMORY_TEST_{end}" for end in ("DATA", "QDRANT_URL", "BROWSER", "PICTURES")
+    } | {"MEMORY_EMBEDDING"}
 
 
 def test_every_command_and_option_that_is_named_exists():
