@@ -18,7 +18,7 @@ from memory_pipeline.archive.database import CONNECTIONS
 from memory_pipeline.web import api, health, pages
 from memory_pipeline.web.failures import handle_failures
 from memory_pipeline.web.observing import Observed
-from memory_pipeline.web.protection import Headed, Limited, Sized
+from memory_pipeline.web.protection import Headed, Heads, Limited, Sized
 
 if TYPE_CHECKING:
     from memory_pipeline.web.services import Services
@@ -87,4 +87,5 @@ def _middleware(services: Services) -> list[Middleware]:
         Middleware(TrustedHostMiddleware, allowed_hosts=[*_LOOPBACK, *settings.web_hosts], www_redirect=False),
         Middleware(Limited, per_minute=settings.web_requests_per_minute),
         Middleware(Sized, largest=settings.web_largest_body),
+        Middleware(Heads),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -12,14 +12,19 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from memory_pipeline import errors
+from memory_pipeline.edits import NAME_LIMIT
 from memory_pipeline.errors import MemoryPipelineError
+from memory_pipeline.text import readable
 from memory_pipeline.web.identity import InvalidToken
 from memory_pipeline.web.rendering import address, rendered
 
 API = "/api/"
 _RETRY_AFTER = "5"  # seconds
+_FAULTS_NAMED = 50  # of a request, which may have as many as it has bytes
+_METHODS = ("GET", "POST", "PATCH", "DELETE")
 
 
 class TooManyRequests(MemoryPipelineError):
@@ -57,6 +62,11 @@ _STATUS: Mapping[type[MemoryPipelineError], HTTPStatus] = {
     errors.WorkspaceInUse: HTTPStatus.CONFLICT,
     RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
+}
+_INVALID = errors.InvalidInput.__name__
+_MESSAGES = {
+    HTTPStatus.NOT_FOUND: "there is nothing at this address",
+    HTTPStatus.METHOD_NOT_ALLOWED: "this address cannot be asked so: the header `Allow` says how",
 }
 _AWAY = HTTPStatus.SERVICE_UNAVAILABLE  # whatever else the library raises: something that it needs is away or wrong
 
@@ -97,17 +107,39 @@ def _library(request: Request, error: Exception) -> Response:
 def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101  # as it is registered
     # The place and what is wrong there; not the value, which may be anything.
-    faults = {".".join(map(str, each["loc"][1:])) or str(each["loc"][0]): each["msg"] for each in error.errors()}
-    message = "; ".join(f"{place}: {fault}" for place, fault in faults.items())
-    return _answer(request, HTTPStatus.BAD_REQUEST, {"kind": "InvalidInput", "message": message, "faults": faults})
+    found = error.errors()
+    faults = {_place(each["loc"]): each["msg"] for each in found[:_FAULTS_NAMED]}
+    named = [f"{place}: {fault}" for place, fault in faults.items()]
+    message = "; ".join([*named, f"and {len(found) - _FAULTS_NAMED} more"] if len(found) > _FAULTS_NAMED else named)
+    return _answer(request, HTTPStatus.BAD_REQUEST, {"kind": _INVALID, "message": message, "faults": faults})
+
+
+def _place(location: Sequence[object]) -> str:
+    """The field in which something is wrong, as far as it is not a name of the caller's own and without an end."""
+    within = ".".join(map(str, location[1:])) or str(location[0])
+    return readable(within)[:NAME_LIMIT]
 
 
 def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  # as it is registered
-    status = HTTPStatus(error.status_code)
-    kind = "".join(word.capitalize() for word in status.phrase.split())
-    body = {"kind": kind, "message": str(error.detail)}
-    return _answer(request, status, body, dict(error.headers or {}))
+    status, headers = HTTPStatus(error.status_code), dict(error.headers or {})
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:  # where one route knows nothing of the others of the same address
+        headers["Allow"] = ", ".join(_methods(request))
+    return _answer(
+        request, status, {"kind": _kind(status), "message": _MESSAGES.get(status, str(error.detail))}, headers
+    )
+
+
+def _kind(status: HTTPStatus) -> str:
+    return _INVALID if status is HTTPStatus.BAD_REQUEST else "".join(map(str.capitalize, status.phrase.split()))
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods by which an address can be asked."""
+    scopes = {method: {**request.scope, "method": method, "fastapi": {}} for method in _METHODS}
+    routes = request.app.routes
+    found = [method for method in _METHODS if any(each.matches(scopes[method])[0] is Match.FULL for each in routes)]
+    return ["HEAD", *found] if "GET" in found else found  # see `protection.Heads`
 
 
 def _answer(

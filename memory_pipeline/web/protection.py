@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _NOT_KEPT = "no-store"
+_DIGITS = 20  # of a length that is one
 
 
 class Headed:
@@ -55,6 +57,28 @@ class Headed:
         await self._app(scope, receive, headed)
 
 
+class Heads:
+    """Answers HEAD as it would GET, without the body: probes and proxies ask so, and no route has to know of it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, with the body where one was asked for."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def bodiless(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        scope["method"] = "GET"  # in place: whoever stands before looks there for the route that was found
+        try:
+            await self._app(scope, receive, bodiless)
+        finally:
+            scope["method"] = "HEAD"
+
+
 class Sized:
     """Refuses requests that are larger than what is taken, whatever they say of their own length.
 
@@ -72,19 +96,26 @@ class Sized:
             await self._app(scope, receive, send)
             return
         body = bytearray()
-        said = Headers(scope=scope).get("content-length", "0")
-        more = not said.isdigit() or int(said) <= self._largest
+        said = _length(Headers(scope=scope).get("content-length", ""))
+        more = said <= self._largest
         while more and len(body) <= self._largest:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
             body += message.get("body", b"")
             more = message.get("more_body", False)
-        if len(body) > self._largest or (said.isdigit() and int(said) > self._largest):
+        if max(said, len(body)) > self._largest:
             error = RequestTooLarge(f"the request has more than {self._largest:,} bytes: send less at once")
             await failed(Request(scope), error)(scope, receive, send)
             return
         await self._app(scope, _replayed(bytes(body), receive), send)
+
+
+def _length(said: str) -> float:
+    """How long a body is said to be, in bytes; 0 where that says nothing."""
+    if not said.isascii() or not said.isdigit():
+        return 0
+    return int(said) if len(said) < _DIGITS else math.inf
 
 
 def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:

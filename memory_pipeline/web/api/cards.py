@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel
 
 from memory_pipeline.archive.duplicates import Proposals
@@ -13,9 +13,10 @@ from memory_pipeline.curation import Outcome
 from memory_pipeline.edits import Delete
 from memory_pipeline.edits_json import parse_edit
 from memory_pipeline.web.api.asking import CardId, Curating, Workspace
+from memory_pipeline.web.api.reading import routes
 from memory_pipeline.web.api.shapes import CardChange, LinksChange, ListQuery, MergeBody, NewCard
 
-router = APIRouter(prefix="/workspaces/{workspace}", tags=["cards"])
+router = routes(prefix="/workspaces/{workspace}", tags=["cards"])
 
 
 @router.get("/cards")
@@ -44,7 +45,10 @@ def change_card(curation: Curating, workspace: Workspace, card_id: CardId, body:
 
 @router.delete("/cards/{card_id}")
 def delete_card(
-    curation: Curating, workspace: Workspace, card_id: CardId, version: Annotated[int, Query(ge=1, le=2**31 - 1)]
+    curation: Curating,
+    workspace: Workspace,
+    card_id: CardId,
+    version: Annotated[int, Query(ge=1, le=2**31 - 1, description="the version that the deletion is based on")],
 ) -> Outcome:
     """Delete a card with its links and dependencies; the decisions behind it do not make it again."""
     return curation.save(workspace, Delete(card_id, version))
@@ -64,7 +68,9 @@ def change_links(curation: Curating, workspace: Workspace, card_id: CardId, body
 
 @router.get("/duplicates")
 def list_duplicates(
-    curation: Curating, workspace: Workspace, limit: Annotated[int, Query(ge=1, le=1_000)] = 50
+    curation: Curating,
+    workspace: Workspace,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="how many pairs at most")] = 50,
 ) -> Proposals:
     """Pairs of cards that seem to say the same, with the versions that a merge is based on."""
     return curation.duplicates(workspace, limit)

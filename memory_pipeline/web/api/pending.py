@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from memory_pipeline.archive.incomplete import Incomplete
 from memory_pipeline.propagation import ProjectionReport
 from memory_pipeline.web.api.asking import Curating, Workspace
+from memory_pipeline.web.api.reading import routes
 from memory_pipeline.web.api.shapes import RetryBody
 
-router = APIRouter(prefix="/workspaces/{workspace}", tags=["propagation"])
+router = routes(prefix="/workspaces/{workspace}", tags=["propagation"])
 
 
 @router.get("/pending")

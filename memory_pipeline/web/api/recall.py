@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from memory_pipeline.recall import RecallResult, Scope
 from memory_pipeline.web.api.asking import Asking, Workspace, services
+from memory_pipeline.web.api.reading import routes
 from memory_pipeline.web.api.shapes import RecallBody
 
-router = APIRouter(prefix="/workspaces/{workspace}", tags=["recall"])
+router = routes(prefix="/workspaces/{workspace}", tags=["recall"])
 
 
 @router.post("/recall")

@@ -70,10 +70,12 @@ class ListQuery(_Body):
     updated_before: Moment | None = Field(None, description="last changed before this moment")
     state: State | None = Field(None, description="whether the index is known to hold what the card says")
     flag: str = Field("", description="cards with this flag")
-    sort: Sort = "updated_at"
-    descending: bool = True
-    limit: int = Field(50, ge=1, le=LONGEST_PAGE)
-    offset: int = Field(0, ge=0, le=2**62)
+    sort: Sort = Field(
+        "updated_at", description="what decides the order; `title` is a subject or question, `sources` how many"
+    )
+    descending: bool = Field(default=True, description="whether the order is from the largest down")
+    limit: int = Field(50, ge=1, le=LONGEST_PAGE, description="how many cards the page has at most")
+    offset: int = Field(0, ge=0, le=2**62, description="how many cards of the order come before the page")
 
     def request(self) -> ListRequest:
         """What is asked of the archive."""
@@ -92,25 +94,27 @@ class LinkBody(_Body):
 class DependencyBody(_Body):
     """A database object that the card depends on; empty where a level does not apply."""
 
-    database: str = ""
-    schema_: str = Field("", alias="schema")
-    table: str = ""
-    column: str = ""
+    database: str = Field("", description="its database")
+    schema_: str = Field("", alias="schema", description="its schema")
+    table: str = Field("", description="the table, or that of the column")
+    column: str = Field("", description="the column")
 
 
 class _CardFields(_Body):
-    subject: str = ""
-    detail: str = ""
-    rationale: str = ""
-    question: str = ""
-    sql: str = ""
-    dialect: str = ""
-    context: str = ""
-    database: str = ""
-    schema_: str = Field("", alias="schema")
-    concepts: list[str] = []
-    dependencies: list[DependencyBody] = []
-    links: list[LinkBody] = []
+    subject: str = Field(
+        "", description="what it is about: a term, a rule, an error to avoid; not of a solved question"
+    )
+    detail: str = Field("", description="what holds of the subject; not of a solved question")
+    rationale: str = Field("", description="why; not of a solved question")
+    question: str = Field("", description="what was asked; of a solved question alone")
+    sql: str = Field("", description="the SQL that answers it; of a solved question alone")
+    dialect: str = Field("", description="sqlglot's name of the SQL's dialect; of a solved question alone")
+    context: str = Field("", description="what else was settled on the way; of a solved question alone")
+    database: str = Field("", description="the database that it is about")
+    schema_: str = Field("", alias="schema", description="the schema that it is about")
+    concepts: list[str] = Field([], description="names of concepts that it needs; not of a solved question")
+    dependencies: list[DependencyBody] = Field([], description="database objects that it depends on, all of them")
+    links: list[LinkBody] = Field([], description="links to make, change or remove; the others stay as they are")
 
 
 Version = Annotated[int, Field(description="the version that the edit was made from", ge=1)]
@@ -119,7 +123,7 @@ Version = Annotated[int, Field(description="the version that the edit was made f
 class NewCard(_CardFields):
     """A card to make by hand: with subject and detail, or for a solved question with question and SQL."""
 
-    family: Family
+    family: Family = Field(description="what it is; it stays so")
 
 
 class CardChange(_CardFields):
@@ -132,15 +136,15 @@ class LinksChange(_Body):
     """Links to make, change or remove; the others stay as they are."""
 
     version: Version
-    links: list[LinkBody] = Field(min_length=1)
+    links: list[LinkBody] = Field(min_length=1, description="which")
 
 
 class MergeBody(_Body):
     """Two cards of a family to make one of: `keep` takes what belongs to `other`, which is deleted."""
 
-    keep: str
+    keep: str = Field(description="the id of the card that is kept")
     keep_version: Version
-    other: str
+    other: str = Field(description="the id of the card that becomes part of it")
     other_version: Version
 
 
@@ -153,17 +157,17 @@ class RetryBody(_Body):
 class ScopeBody(_Body):
     """Only cards of a database, schema, table or column."""
 
-    database: str | None = None
-    schema_: str | None = Field(None, alias="schema")
-    table: str | None = None
-    column: str | None = None
+    database: str | None = Field(None, description="its name")
+    schema_: str | None = Field(None, alias="schema", description="its name")
+    table: str | None = Field(None, description="its bare name")
+    column: str | None = Field(None, description="its bare name")
 
 
 class RecallBody(_Body):
     """A question, as a session would ask it."""
 
-    question: str
-    limit: int = Field(10, ge=1, le=1_000)
+    question: str = Field(description="in any language, at most 20,000 characters")
+    limit: int = Field(10, ge=1, le=1_000, description="how many cards to answer with at most")
     families: list[Family] | None = Field(None, description="only cards of these; by default all")
     scope: ScopeBody | None = Field(None, description="only cards within it")
     session_id: str | None = Field(None, description="leave out what this session has taken or rejected")
@@ -171,3 +175,4 @@ class RecallBody(_Body):
     degraded: bool = Field(
         default=False, description="whether words alone may answer, with the index or the model away"
     )
+    explain: bool = Field(default=False, description="whether to say which cards were found and left out, and why")

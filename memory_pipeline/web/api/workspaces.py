@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.web.api.asking import Curating
+from memory_pipeline.web.api.reading import routes
 
-router = APIRouter(tags=["workspaces"])
+router = routes(tags=["workspaces"])
 
 
 @router.get("/workspaces")
