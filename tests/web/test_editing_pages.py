@@ -29,7 +29,9 @@ def opened(page: str) -> dict[str, str]:
         name = html.unescape(named[1])
         if tag == "input":
             value = re.search(r'value="([^"]*)"', rest)
-            fields[name] = html.unescape(value[1]) if value else ""
+            given = html.unescape(value[1]) if value else ""
+            one_line = 'type="hidden"' not in rest  # of which a browser drops line ends
+            fields[name] = given.replace("\r", "").replace("\n", "") if one_line else given
         else:
             body = form[form.index(rest) + len(rest) + 1 :]
             body = body[: body.index(f"</{tag}>")]
@@ -208,6 +210,38 @@ class TestConflict:
         assert opened(second.text)["detail"] == "my detail"
         assert "third" in second.text
 
+    @pytest.mark.parametrize(
+        "again", [{"action": "row"}, {"subject": " "}, {"link.0.other": "mem-9999", "link.0.meaning": "is"}]
+    )
+    def test_stays_with_the_form_however_often_it_is_shown(self, admin, curation, mine, again):
+        first = admin.post(f"{CARDS}/mem-0001/edit", data={**mine, "detail": "my detail"})
+
+        shown = admin.post(f"{CARDS}/mem-0001/edit", data={**opened(first.text), "take.detail": "theirs", **again})
+
+        assert shown.status_code in {200, 400}
+        assert "their detail" in shown.text
+        assert "my detail" in shown.text
+        assert "changed this card at" in shown.text
+        kept = opened(shown.text)
+        assert kept["take.detail"] == "theirs"
+        admin.post(f"{CARDS}/mem-0001/edit", data={**kept, "subject": "s", "link.0.other": "", "link.0.meaning": ""})
+        assert curation.detail(CLINIC, "mem-0001").content.detail == "their detail"
+
+    def test_after_theirs_was_chosen_keeps_mine_in_a_further_one(self, admin, curation, mine):
+        first = admin.post(f"{CARDS}/mem-0001/edit", data={**mine, "detail": "my detail"})
+        curation.save(CLINIC, Change("mem-0001", 2, {"rationale": "third"}))
+
+        second = admin.post(f"{CARDS}/mem-0001/edit", data={**opened(first.text), "take.detail": "theirs"})
+
+        assert second.status_code == 409
+        assert all(each in second.text for each in ("my detail", "their detail", "third"))
+        assert opened(second.text)["take.detail"] == "theirs"
+
+    def test_of_a_form_of_another_family_is_refused(self, admin, curation, mine):
+        other = {**mine, "family": "solved_question", "question": "q", "sql": "s"}
+
+        assert admin.post(f"{CARDS}/mem-0001/edit", data=other).status_code == 400
+
     def test_with_a_deletion_leaves_what_was_written_as_a_new_card(self, admin, curation, mine):
         curation.save(CLINIC, Delete("mem-0001", 2))
 
@@ -234,6 +268,41 @@ class TestConflict:
         assert "it says “theirs” now" in answer.text
         admin.post(f"{CARDS}/mem-0001/edit", data=page)
         assert {link.meaning for link in curation.detail(CLINIC, "mem-0001").links} == {"mine", "new"}
+
+    def test_of_a_link_that_is_gone_is_said(self, admin, curation):
+        for subject in ("a", "b"):
+            curation.save(CLINIC, a_creation(subject=subject))
+        curation.save(CLINIC, Change("mem-0001", 1, links=(Link("mem-0002", "old"),)))
+        form = form_of(admin, "mem-0001")
+        curation.save(CLINIC, Change("mem-0001", 2, links=(Link("mem-0002", None),)))
+
+        answer = admin.post(f"{CARDS}/mem-0001/edit", data={**form, "detail": "mine"})
+
+        assert "The link to mem-0002 (“old”) was removed meanwhile." in answer.text
+
+
+@pytest.mark.parametrize("version", ["", "x", "²", "9" * 5_000, "-1"])
+def test_a_version_that_is_none_is_refused(admin, curation, version):
+    curation.save(CLINIC, a_creation())
+    mark = csrf(admin.get("/").text)
+    merge = {"keep": "mem-0001", "other": "mem-0002", "other_version": "1"}
+
+    for address, sent in {
+        f"{CARDS}/mem-0001/edit": {**form_of(admin, "mem-0001"), "version": version},
+        f"{CARDS}/mem-0001/delete": {"csrf": mark, "version": version},
+        f"/w/{CLINIC}/merge": {"csrf": mark, **merge, "keep_version": version},
+    }.items():
+        assert admin.post(address, data=sent).status_code == 400, address
+
+
+def test_a_link_whose_meaning_has_line_ends_stays_as_it_is(admin, curation):
+    curation.save(CLINIC, a_creation(subject="a"))
+    curation.save(CLINIC, a_creation(Link("mem-0001", "is\nkind"), subject="b"))
+
+    admin.post(f"{CARDS}/mem-0002/edit", data={**form_of(admin, "mem-0002"), "rationale": "new"})
+
+    card = curation.detail(CLINIC, "mem-0002")
+    assert (card.links[0].meaning, card.content.rationale) == ("is\nkind", "new")
 
 
 def test_with_the_index_away_a_card_is_saved_and_the_page_says_that_it_is_not_recallable_yet(admin, curation, watched):

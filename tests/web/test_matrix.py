@@ -94,7 +94,7 @@ BODIES: dict[str, dict[str, Any]] = {
     f"POST {API}/recall": {"question": "paziente"},
 }
 FORMS: dict[str, dict[str, str]] = {
-    "POST /w/{workspace}/new-card": {"family": "concept", "subject": "new", "detail": "new"},
+    "POST /w/{workspace}/new-card": {"family": "concept", "version": "0", "subject": "new", "detail": "new"},
     "POST /w/{workspace}/cards/{card_id}/edit": {
         "family": "concept",
         "version": "1",

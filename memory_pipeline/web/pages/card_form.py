@@ -16,6 +16,7 @@ from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.edits import Change, Create, Link, refuse
 from memory_pipeline.text import digest
 from memory_pipeline.web.pages.lines import dotted_lines, lines_of, read_dotted, read_lines
+from memory_pipeline.web.pages.numbers import whole
 
 if TYPE_CHECKING:
     from starlette.datastructures import FormData
@@ -44,7 +45,7 @@ class LinkRow:
         title: what the other card is about, to be shown.
         was: the digest of the meaning that the row was opened with; "" for one that is new.
         remove: whether the link is to be removed.
-        note: what somebody else did to it meanwhile, to be shown.
+        note: what somebody else did to it since the form was opened, to be shown.
     """
 
     other: str = ""
@@ -71,6 +72,19 @@ class LinkRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that somebody else has changed since the form was opened.
+
+    Attributes:
+        both: whether both changed it, or only the other.
+        text: of the former what the card says now, of the latter what it said before.
+    """
+
+    both: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CardForm:
     """What the fields of a form hold.
 
@@ -80,7 +94,11 @@ class CardForm:
         links: the rows of links.
         version: the version that the form was opened from; 0 for a new card.
         was: field → digest of what it was opened with; empty for a new card.
-        taken: the fields of which the other's version was chosen after a conflict.
+        title: what the card is about.
+        conflict: who changed it since the form was opened, and when; "" for nobody.
+        differences: the fields that they changed. They stay with the form until it is saved, however often it is shown.
+        taken: the fields of which the other's version is chosen.
+        notes: what else they did, to be shown.
     """
 
     family: Family
@@ -88,7 +106,11 @@ class CardForm:
     links: tuple[LinkRow, ...] = ()
     version: int = 0
     was: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    conflict: str = ""
+    differences: Mapping[str, Difference] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def blank(cls, family: Family) -> CardForm:
@@ -99,12 +121,14 @@ class CardForm:
     def opened(cls, card: CardDetail) -> CardForm:
         """The form of a card as it is."""
         values = written(card.content)
+        meanings = [_one_line(link.meaning) for link in card.links]
         links = tuple(
-            LinkRow(link.other, link.meaning, link.outgoing, link.title, was=digest(_sent(link.meaning)))
-            for link in card.links
+            LinkRow(link.other, meaning, link.outgoing, link.title, was=digest(meaning))
+            for link, meaning in zip(card.links, meanings, strict=True)
         )
         was = {name: digest(value) for name, value in values.items()}
-        return cls(card.content.family, values, links, card.version, was)
+        title = card.content.subject or card.content.question
+        return cls(card.content.family, values, links, card.version, was, title)
 
     @classmethod
     def sent(cls, form: FormData) -> CardForm:
@@ -112,25 +136,34 @@ class CardForm:
 
         Raises:
             InvalidEdit: it names no family.
+            InvalidInput: it does not say which version it was opened from.
         """
         said = str(form.get("family", ""))
         if said not in set(Family):
             refuse({"family": f"has to be one of {', '.join(Family)}"})
         family = Family(said)
         names = fields_of(family)
-        version = str(form.get("version", ""))
         return cls(
             family,
             {name: _given(name, str(form.get(name, ""))) for name in names},
             tuple(_rows(form)),
-            int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0,  # noqa: PLR2004  # digits
+            whole("version", form.get("version")),
             {name: str(form[f"was.{name}"]) for name in names if f"was.{name}" in form},
+            str(form.get("title", "")),
+            str(form.get("conflict", "")),
+            {
+                name: Difference(both=kind == "both", text=_given(name, str(form[f"{kind}.{name}"])))
+                for name in names
+                for kind in ("both", "theirs")
+                if f"{kind}.{name}" in form
+            },
             frozenset(name for name in names if form.get(f"take.{name}") == "theirs"),
+            tuple(str(note) for note in form.getlist("note")),
         )
 
     def touched(self, name: str) -> bool:
-        """Whether a field says something else than what it was opened with."""
-        return name not in self.taken and digest(self.values[name]) != self.was.get(name, digest(""))
+        """Whether somebody wrote something else into a field than it was opened with."""
+        return digest(self.values[name]) != self.was.get(name, digest(""))
 
     def with_rows(self, number: int) -> CardForm:
         """The form with so many more empty rows for links."""
@@ -154,7 +187,7 @@ class CardForm:
         Raises:
             InvalidEdit: a list cannot be read.
         """
-        touched = {name for name in self.values if self.touched(name)}
+        touched = {name for name in self.values if self.touched(name) and name not in self.taken}
         if touched & {"tables", "columns"}:
             touched |= {"tables", "columns"}  # one list, which is shown as two
         return Change(card_id, self.version, self._read(touched), self._links(everything=False))
@@ -213,12 +246,13 @@ def written(content: CardContent) -> dict[str, str]:
 
 def _given(name: str, text: str) -> str:
     """A field's text as a browser gives it back, with line ends as they are usual here."""
-    plain = _sent(text)
-    return plain.replace("\n", "") if name in _ONE_LINE else plain
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _one_line(plain) if name in _ONE_LINE else plain
 
 
-def _sent(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def _one_line(text: str) -> str:
+    """A text as a browser gives it back from a field of one line."""
+    return text.replace("\r", "").replace("\n", "")
 
 
 def _rows(form: FormData) -> list[LinkRow]:
@@ -231,11 +265,12 @@ def _rows(form: FormData) -> list[LinkRow]:
     return [
         LinkRow(
             other=said(number, "other"),
-            meaning=said(number, "meaning"),
+            meaning=_one_line(said(number, "meaning")),
             outgoing=said(number, "way") != "in",
             title=said(number, "title"),
             was=said(number, "was"),
             remove=said(number, "remove") == "yes",
+            note=said(number, "note"),
         )
         for number in numbers
     ]

@@ -1,65 +1,72 @@
 """Two people changed a card at once: brings together what both wrote, so that neither is lost. Pure.
 
 What only the other one changed is taken over, and what it said before is shown. Of what both changed, mine stays in the
-field, the other's stands beside it, and may be chosen. The form that comes of it is based on the card as it is now.
+field, the other's stands beside it, and may be chosen. The form that comes of it is based on the card as it is now, and
+carries what it shows for as long as it is not saved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from memory_pipeline.errors import InvalidInput
 from memory_pipeline.text import digest
-from memory_pipeline.web.pages.card_form import CardForm, LinkRow
+from memory_pipeline.web.pages.card_form import CardForm, Difference, LinkRow
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.listing import CardDetail
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A field that somebody else has changed since the form was opened.
-
-    Attributes:
-        kind: whether both changed it, or only the other.
-        text: of the former what the card says now, of the latter what it said before.
-    """
-
-    kind: Literal["both", "theirs"]
-    text: str
-
-
-def brought_together(sent: CardForm, card: CardDetail) -> tuple[CardForm, dict[str, Difference]]:
-    """The form to go on with, and by field what the other one did.
+def brought_together(sent: CardForm, card: CardDetail, conflict: str) -> CardForm:
+    """The form to go on with.
 
     Args:
         sent: what somebody wrote, based on an earlier version.
         card: as it is now.
+        conflict: who was faster, and when.
+
+    Raises:
+        InvalidInput: it is the form of another card.
     """
     now = CardForm.opened(card)
+    if sent.family is not now.family:
+        raise InvalidInput(f"this is no form of {card.card_id}: open the card, and change it from there")
     values, differences = dict(now.values), {}
     for name, theirs in now.values.items():
         mine, changed = sent.values[name], digest(theirs) != sent.was.get(name)
-        if sent.touched(name) and mine != theirs:
+        known = sent.differences.get(name)
+        contested = changed or (known is not None and known.both)
+        if mine == theirs:
+            continue
+        if sent.touched(name):
             values[name] = mine
-            if changed:
-                differences[name] = Difference("both", theirs)
-        elif changed and mine != theirs:
-            differences[name] = Difference("theirs", mine)
-    return replace(now, values=values, links=tuple(_links(sent.links, now.links))), differences
+            if contested:
+                differences[name] = Difference(both=True, text=theirs)
+        elif changed:
+            differences[name] = Difference(both=False, text=mine)
+    return replace(
+        now,
+        values=values,
+        links=tuple(_links(sent.links, now.links)),
+        conflict=conflict,
+        differences=differences,
+        taken=sent.taken & {name for name, each in differences.items() if each.both},
+        notes=(*sent.notes, *_gone(sent.links, now.links)),
+    )
 
 
 def as_new(sent: CardForm) -> CardForm:
     """The form of a new card that says what somebody wrote of one that is gone."""
     links = tuple(replace(row, was="", note="") for row in sent.links if not row.remove)
-    return replace(sent, version=0, was={}, taken=frozenset(), links=links)
+    return CardForm(sent.family, sent.values, links)
 
 
 def _links(mine: tuple[LinkRow, ...], theirs: tuple[LinkRow, ...]) -> Iterator[LinkRow]:
-    wrote = {(row.other.strip(), row.outgoing): row for row in mine if not row.blank}
+    wrote = {_ends(row): row for row in mine if not row.blank}
     for row in theirs:
-        my = wrote.pop((row.other, row.outgoing), None)
+        my = wrote.pop(_ends(row), None)
         yield _link(my, row) if my else replace(row, note="made meanwhile")
     for row in wrote.values():
         if not row.was:
@@ -71,6 +78,19 @@ def _links(mine: tuple[LinkRow, ...], theirs: tuple[LinkRow, ...]) -> Iterator[L
 def _link(mine: LinkRow, theirs: LinkRow) -> LinkRow:
     changed = theirs.was != mine.was
     if not mine.touched:
-        return replace(theirs, note=f"changed meanwhile; it said “{mine.meaning}”" if changed else "")
-    note = f"changed meanwhile; it says “{theirs.meaning}” now" if changed and theirs.meaning != mine.meaning else ""
+        return replace(theirs, note=f"changed meanwhile; it said “{mine.meaning}”" if changed else mine.note)
+    differs = changed and theirs.meaning != mine.meaning
+    note = f"changed meanwhile; it says “{theirs.meaning}” now" if differs else mine.note
     return replace(theirs, meaning=mine.meaning, remove=mine.remove, note=note)
+
+
+def _gone(mine: tuple[LinkRow, ...], theirs: tuple[LinkRow, ...]) -> Iterator[str]:
+    """What to say of the links that the other removed, and that I had left as they were."""
+    stay = {_ends(row) for row in theirs}
+    for row in mine:
+        if row.was and not row.touched and _ends(row) not in stay:
+            yield f"The link {'to' if row.outgoing else 'from'} {row.other} (“{row.meaning}”) was removed meanwhile."
+
+
+def _ends(row: LinkRow) -> tuple[str, bool]:
+    return row.other.strip(), row.outgoing

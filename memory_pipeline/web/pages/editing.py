@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request
@@ -23,8 +24,9 @@ from memory_pipeline.errors import (
 )
 from memory_pipeline.web.failures import status_of
 from memory_pipeline.web.pages.card_form import CardForm
-from memory_pipeline.web.pages.conflicts import Difference, as_new, brought_together
+from memory_pipeline.web.pages.conflicts import as_new, brought_together
 from memory_pipeline.web.pages.notices import Notice, notice_of
+from memory_pipeline.web.pages.numbers import whole
 from memory_pipeline.web.pages.visiting import Here, Place, Sent, Visiting, Workspace, place, unsure_place
 
 router = APIRouter(prefix="/w/{workspace}")
@@ -39,20 +41,14 @@ class Shown:
 
     Attributes:
         card_id: of which card; "" for a new one.
-        title: what that is about.
         faults: what is wrong, by field.
         fault: what is wrong with all of it.
-        differences: what somebody else changed, by field.
-        conflict: who was faster, and when.
         status: of the answer.
     """
 
     card_id: str = ""
-    title: str = ""
     faults: Mapping[str, str] = field(default_factory=dict)
     fault: str = ""
-    differences: Mapping[str, Difference] = field(default_factory=dict)
-    conflict: VersionConflict | None = None
     status: HTTPStatus = HTTPStatus.OK
 
 
@@ -77,10 +73,9 @@ def create_card(request: Request, visiting: Visiting, workspace: Workspace, sent
 @router.get("/cards/{card_id}/edit")
 def edit_card(here: Here, card_id: str, link: str = "") -> Response:
     """The form of a card as it is, if wanted with a further link to begin with."""
-    card = here.curation.detail(here.workspace, card_id)
-    form = CardForm.opened(card)
+    form = CardForm.opened(here.curation.detail(here.workspace, card_id))
     form = form.with_link(link) if link else form
-    return _form(here, form.with_rows(_EMPTY_ROWS), Shown(card_id, card.content.subject or card.content.question))
+    return _form(here, form.with_rows(_EMPTY_ROWS), Shown(card_id))
 
 
 @router.post("/cards/{card_id}/edit")
@@ -102,11 +97,8 @@ def confirm_deletion(here: Here, card_id: str) -> Response:
 @router.post("/cards/{card_id}/delete")
 def delete_card(here: Here, card_id: str, sent: Sent) -> Response:
     """Delete the card, if it is still the one that was shown."""
-    version = str(sent.get("version", ""))
-    if not version.isascii() or not version.isdigit():
-        raise InvalidInput("the version is missing: open the card, and delete it from there")
     try:
-        outcome = here.curation.save(here.workspace, Delete(card_id, int(version)))
+        outcome = here.curation.save(here.workspace, Delete(card_id, whole("version", sent.get("version"))))
     except VersionConflict as conflict:
         card = here.curation.detail(here.workspace, card_id)
         return here.page("delete.html", status=HTTPStatus.CONFLICT, card=card, conflict=conflict)
@@ -139,10 +131,11 @@ def _conflicting(here: Place, form: CardForm, card_id: str, conflict: VersionCon
         card = here.curation.detail(here.workspace, card_id)
     except CardNotFound as error:
         return _missing(here, form, card_id, error)
-    together, differences = brought_together(form, card)
-    title = card.content.subject or card.content.question
-    shown = Shown(card_id, title, differences=differences, conflict=conflict, status=HTTPStatus.CONFLICT)
-    return _form(here, together.with_rows(1), shown)
+    except (ArchiveUnavailable, SchemaOutOfDate) as error:
+        return _form(here, form, Shown(card_id, fault=str(error), status=status_of(error)))
+    who = f"{conflict.updated_by} changed this card at {conflict.updated_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    together = brought_together(form, card, who)
+    return _form(here, together.with_rows(1), Shown(card_id, status=HTTPStatus.CONFLICT))
 
 
 def _missing(here: Place, form: CardForm, card_id: str, error: MemoryPipelineError) -> Response:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from memory_pipeline.archive.listing import ListRequest
 from memory_pipeline.errors import InvalidInput
+from memory_pipeline.web.pages.numbers import whole
 
 SIZES = (25, 50, 100, 250)
 _TEXTS = ("text", "concept", "database", "schema", "table", "column", "flag")
@@ -67,7 +68,7 @@ class Filters:
         Raises:
             InvalidInput: a number or a day is none; what else is wrong, the archive says.
         """
-        size = _number("size", self.size)
+        size = whole("size", self.size)
         return ListRequest(
             **{name: getattr(self, name) for name in _TEXTS},
             families=self.family,
@@ -78,7 +79,7 @@ class Filters:
             sort=self.sort,  # type: ignore[arg-type]  # likewise
             descending=self.order != "ascending",
             limit=size,
-            offset=(max(_number("page", self.page), 1) - 1) * size,
+            offset=(max(whole("page", self.page), 1) - 1) * size,
         )
 
     def address(self, **changes: Any) -> str:
@@ -97,12 +98,6 @@ class Filters:
         """Whether none of the rarer filters is used, so that they need not be seen."""
         rare = (self.database, self.schema, self.table, self.column, self.origin, self.after, self.before, self.flag)
         return not any((*rare, self.concept))
-
-
-def _number(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:  # noqa: PLR2004  # digits, far beyond any list
-        raise InvalidInput(f"{name}: has to be a whole number")
-    return int(text)
 
 
 def _day(name: str, text: str, *, end: bool = False) -> datetime | None:

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from memory_pipeline.edits import Merge
 from memory_pipeline.errors import InvalidInput, VersionConflict
 from memory_pipeline.web.pages.notices import notice_of
+from memory_pipeline.web.pages.numbers import whole
 from memory_pipeline.web.pages.visiting import Here, Place, Sent
 
 router = APIRouter(prefix="/w/{workspace}")
@@ -33,7 +34,8 @@ def confirm_merge(here: Here, keep: str, other: str) -> Response:
 def merge_cards(here: Here, sent: Sent) -> Response:
     """Make one card of two, if they are still those that were shown."""
     keep, other = str(sent.get("keep", "")), str(sent.get("other", ""))
-    edit = Merge(keep, _version(sent.get("keep_version")), other, _version(sent.get("other_version")))
+    versions = [whole(name, sent.get(name)) for name in ("keep_version", "other_version")]
+    edit = Merge(keep, versions[0], other, versions[1])
     try:
         outcome = here.curation.save(here.workspace, edit)
     except VersionConflict as conflict:
@@ -42,12 +44,8 @@ def merge_cards(here: Here, sent: Sent) -> Response:
 
 
 def _confirmation(here: Place, keep: str, other: str, conflict: VersionConflict | None = None) -> Response:
+    if keep == other:
+        raise InvalidInput("a card cannot be merged with itself: name two")
     cards = [here.curation.detail(here.workspace, card_id) for card_id in (keep, other)]
     status = HTTPStatus.CONFLICT if conflict else HTTPStatus.OK
     return here.page("merge.html", status=status, keep=cards[0], other=cards[1], conflict=conflict)
-
-
-def _version(text: object) -> int:
-    if not isinstance(text, str) or not text.isascii() or not text.isdigit():
-        raise InvalidInput("a version is missing: open the proposals, and merge from there")
-    return int(text)

@@ -14,6 +14,7 @@ from memory_pipeline.cards import Family
 from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable, InvalidInput
 from memory_pipeline.recall import Drop, Scope
 from memory_pipeline.web.failures import status_of
+from memory_pipeline.web.pages.numbers import whole
 from memory_pipeline.web.pages.signals import SIGNALS
 from memory_pipeline.web.pages.visiting import Here, Place, Sent, services
 
@@ -80,15 +81,13 @@ def ask(here: Here, sent: Sent) -> Response:
 
 
 def _found(here: Place, asked: Asked) -> RecallResult:
-    if not asked.limit.isascii() or not asked.limit.isdigit():
-        raise InvalidInput("the limit has to be a whole number")
     return (
         services(here.request)
         .recall(here.visit.principal, here.workspace)
         .search(
             here.workspace,
             asked.question,
-            limit=int(asked.limit[:9]),
+            limit=whole("limit", asked.limit),
             families=asked.families or None,
             scope=asked.scope,
             session_id=asked.session_id or None,

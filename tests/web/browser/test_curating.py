@@ -143,6 +143,15 @@ def test_the_keyboard_alone_signs_in_makes_changes_and_deletes(visitor, site):
     expect(visitor.get_by_role("status").first).to_contain_text("mem-0001 is deleted")
 
 
+@pytest.mark.parametrize("field", ["Meaning", "Database of the card"])
+def test_enter_in_a_field_of_one_line_saves(window, site, field):
+    window.goto(f"/w/{CLINIC}/new-card?family=concept")
+    window.get_by_label("Subject").fill("invio")
+    window.get_by_label("Detail").fill("salva")
+    with window.expect_navigation(url="**/cards/mem-0001"):
+        window.get_by_label(field).first.press("Enter")
+
+
 def test_the_focus_can_be_seen_wherever_it_is(window):
     reached = list(iter(lambda: tab(window), "BODY none"))  # the last one is followed by the page itself
 
