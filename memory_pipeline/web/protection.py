@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Awaitable, Callable, MutableMapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from limits.strategies import FixedWindowRateLimiter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
@@ -34,6 +35,8 @@ _HEADERS = {
 }
 _NOT_KEPT = "no-store"
 _DIGITS = 20  # of a length that is one
+_CALLERS = 10_000  # in a minute; whoever makes up credentials can make up more
+_OTHERS = ""
 
 
 class Headed:
@@ -148,7 +151,7 @@ class Limited:
         """Answer, or refuse."""
         if scope["type"] == "http":
             try:
-                self._rate.count(_caller(Request(scope)))
+                self._rate.count(*_names(Request(scope)))
             except TooManyRequests as error:
                 await failed(Request(scope), error)(scope, receive, send)
                 return
@@ -156,26 +159,44 @@ class Limited:
 
 
 class Rate:
-    """Counts what callers do, each for themselves, over the last minute."""
+    """Counts what callers do in a minute, each for themselves as long as they are not too many to be told apart."""
 
-    def __init__(self, per_minute: int) -> None:
-        self._limit = RateLimitItemPerMinute(per_minute)
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+    def __init__(self, per_minute: int, *, callers: int = _CALLERS) -> None:
+        self._limit, self._callers = RateLimitItemPerMinute(per_minute), callers
+        self._counts = MemoryStorage()
+        # A moving window would keep the name of whoever was ever seen.
+        self._limiter = FixedWindowRateLimiter(self._counts)
 
-    def count(self, caller: str) -> None:
-        """Count one more.
+    def count(self, *names: str) -> None:
+        """Count one more of a caller.
+
+        Args:
+            names: who it is, at least one; the first that is known counts, or for which there is room.
 
         Raises:
             TooManyRequests: it is one too many.
         """
+        rooms = (*(self._callers for _ in names[1:]), 2 * self._callers)  # the last one's is not for all to fill
+        told_apart = (name for name, room in zip(names, rooms, strict=True) if self._told_apart(name, room))
+        caller = next(told_apart, _OTHERS)
         if not self._limiter.hit(self._limit, caller):
+            reset = self._limiter.get_window_stats(self._limit, caller).reset_time
             raise TooManyRequests(
-                f"more than {self._limit.amount} requests in a minute: ask again later, or less often", retry_after=60
+                f"more than {self._limit.amount} requests in a minute: ask again later, or less often",
+                retry_after=max(1, math.ceil(reset - time.time())),
             )
 
+    def __len__(self) -> int:
+        """How many callers are told apart now."""
+        return len(self._counts.storage)
 
-def _caller(request: Request) -> str:
+    def _told_apart(self, caller: str, room: int) -> bool:
+        return len(self) < room or self._limit.key_for(caller) in self._counts.storage
+
+
+def _names(request: Request) -> Iterator[str]:
+    """Who calls: whoever holds a credential, which need not be one; else, or where these are too many, an address."""
     credential = request.headers.get("authorization") or request.cookies.get("memory_session")
     if credential:
-        return hashlib.sha256(credential.encode(errors="surrogatepass")).hexdigest()
-    return request.client.host if request.client else ""
+        yield hashlib.sha256(credential.encode(errors="surrogatepass")).hexdigest()
+    yield request.client.host if request.client else ""

@@ -10,7 +10,7 @@ from memory_pipeline.archive.grants import Role
 from memory_pipeline.errors import ArchiveUnavailable
 from tests.command_line import runner
 from tests.curating import CLINIC, WARD, Gone, a_creation, a_workspace, all_away
-from tests.web.conftest import let_in
+from tests.web.conftest import TOKEN, let_in
 
 PATH = f"/api/v1/workspaces/{CLINIC}"
 CARD = {"family": "concept", "subject": "active patient", "detail": "flag_attivo = TRUE"}
@@ -180,3 +180,23 @@ class TestMethods:
         assert head.content == b""
         assert (head.status_code, head.headers["content-type"]) == (full.status_code, full.headers["content-type"])
         assert head.headers["content-length"] == full.headers["content-length"]
+
+
+def fields(description):
+    """Every parameter and every field of a body that is sent, by its name in words."""
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            for each in operation.get("parameters", ()):
+                yield f"{method} {path} {each['name']}", each
+    for name, shape in description["components"]["schemas"].items():
+        if shape.get("additionalProperties") is False:  # bodies alone refuse what they do not know
+            yield from ((f"{name}.{field}", said) for field, said in shape["properties"].items())
+
+
+def test_the_description_tells_what_every_field_is_for_and_no_secret(client):
+    answer = client.get("/api/v1/openapi.json")
+    found = dict(fields(answer.json()))
+
+    assert len(found) > 80
+    assert [name for name, said in found.items() if not said.get("description")] == []
+    assert TOKEN not in answer.text
