@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memory_pipeline import ledger
 from memory_pipeline.archive import duplicates, editing, grants, identities, listing, projections, workspaces
 from memory_pipeline.archive.grants import Principal, Role
-from memory_pipeline.archive.incomplete import Incomplete, incomplete, points_of, require_known
+from memory_pipeline.archive.incomplete import Incomplete, IncompletePage, incomplete, points_of, require_known
 from memory_pipeline.archive.overview import Overview, overview
 from memory_pipeline.completion import complete
 from memory_pipeline.edits import Change, Create, Delete, Edit
@@ -139,12 +139,27 @@ class Curation:
         with self._reading(workspace) as tx:
             return incomplete(tx, identities.current(tx, self._runtime.identity.hash))
 
-    def retry(self, workspace: str, card_id: str | None = None) -> ProjectionReport:
+    def pending_page(self, workspace: str, *, limit: int, offset: int = 0) -> IncompletePage:
+        """Some of the pending points, longest waiting first, and how many there are.
+
+        Args:
+            workspace: of which workspace.
+            limit: at most so many.
+            offset: how many come before them.
+        """
+        found = self.pending(workspace)
+        return IncompletePage(tuple(found[offset : offset + limit]), len(found))
+
+    def retry(
+        self, workspace: str, card_id: str | None = None, *, limit: int | None = None, wait: float | None = None
+    ) -> ProjectionReport:
         """Complete what is pending, now, from the state that the archive has now.
 
         Args:
             workspace: of which workspace.
             card_id: only of this card, which may be deleted; by default all.
+            limit: only the items that wait longest, so many at most; by default all.
+            wait: seconds to wait for another process that is projecting; by default a minute.
 
         Raises:
             CardNotFound: the workspace has no such card, and none that is deleted and pending.
@@ -155,7 +170,10 @@ class Curation:
             if card_id is not None:
                 require_known(tx, card_id)
                 items = points_of(tx, [card_id])
-        return project(self._runtime, workspace, retry_now=True, items=items)
+            elif limit is not None:
+                found = incomplete(tx, identities.current(tx, self._runtime.identity.hash))
+                items = {point.item_id for point in found[:limit]}
+        return project(self._runtime, workspace, retry_now=True, items=items, wait=wait)
 
     def grants(self, workspace: str) -> Sequence[Grant]:
         """Who may do what in the workspace."""

@@ -204,6 +204,12 @@ class InvalidReview(MemoryPipelineError):
         return {**super().as_json(), "faults": self.faults}
 
 
+class ReviewOvertaken(MemoryPipelineError):
+    """A session has gone on since somebody looked at it, and nothing was recorded."""
+
+    exit_code = 23
+
+
 class LedgerUnavailable(MemoryPipelineError):
     """A ledger or a manifest cannot be read or written; the message says what stands."""
 

@@ -46,6 +46,14 @@ class Incomplete:
     identity: str
 
 
+@dataclass(frozen=True, slots=True)
+class IncompletePage:
+    """Some of the points that are pending, longest waiting first, and how many there are in all."""
+
+    items: tuple[Incomplete, ...]
+    total: int
+
+
 def incomplete(tx: Tx, current: Sequence[str], items: Items[str] | None = None) -> list[Incomplete]:
     """The points that are pending, longest waiting first.
 

@@ -226,6 +226,7 @@ def _correct(
     with opened_reviewing() as reviewing:
         if asking:
             reviewing.require_reviewer(workspace)  # before somebody says yes in vain
+        after = None
         if preview or asking:
             foreseen = reviewing.foresee(workspace, session, correction)
             if preview and json_output:
@@ -235,7 +236,8 @@ def _correct(
             if preview or not foreseen.taken_away:
                 return
             _confirm()
-        outcome = reviewing.correct(workspace, session, correction, reason=reason)
+            after = foreseen.last_seq
+        outcome = reviewing.correct(workspace, session, correction, reason=reason, after=after)
     _show(outcome, workspace, json_output=json_output)
 
 

@@ -71,6 +71,7 @@ class Foresight:
         unchanged: what was taken away before, by what was named.
         candidates_left: how many candidates the session would have.
         cards: what would happen to cards.
+        last_seq: the last decision that was looked at.
     """
 
     session_id: str
@@ -79,6 +80,7 @@ class Foresight:
     unchanged: tuple[str, ...]
     candidates_left: int
     cards: tuple[Effect, ...]
+    last_seq: int
 
     def as_json(self) -> dict[str, Any]:
         """The foresight as JSON-ready values."""
@@ -89,6 +91,7 @@ class Foresight:
             "unchanged": list(self.unchanged),
             "candidates_left": self.candidates_left,
             "cards": [asdict(effect) for effect in self.cards],
+            "last_seq": self.last_seq,
         }
 
 

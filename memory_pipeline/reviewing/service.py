@@ -27,7 +27,7 @@ from memory_pipeline.candidates import (
     taken_away,
 )
 from memory_pipeline.cards import Family
-from memory_pipeline.errors import InvalidInput, InvalidReview, MemoryPipelineError
+from memory_pipeline.errors import InvalidInput, InvalidReview, MemoryPipelineError, ReviewOvertaken
 from memory_pipeline.recall.request import LIMIT_AT_MOST
 from memory_pipeline.review import review
 from memory_pipeline.reviewing.following import Before, follow
@@ -222,22 +222,40 @@ class Reviewing:
             unchanged=plan.unchanged,
             candidates_left=_candidates_left(after),
             cards=rehearsed(self._runtime.database, reading, workspace, further, principal=self.principal),
+            last_seq=state.last_seq,
         )
 
-    def correct(self, workspace: str, session_id: str, correction: Correction, *, reason: str = "") -> ReviewOutcome:
+    def correct(
+        self, workspace: str, session_id: str, correction: Correction, *, reason: str = "", after: int | None = None
+    ) -> ReviewOutcome:
         """Take decisions away, for good: decide anew what is to count again.
+
+        Args:
+            workspace: whose.
+            session_id: which session.
+            correction: what to take away.
+            reason: why, as it is written into the ledger.
+            after: the last decision that whoever wants this has seen (`Foresight.last_seq`), so that nothing goes that
+                was decided since; by default it does not matter.
 
         Raises:
             InvalidReview: there is no such decision or phase.
+            ReviewOvertaken: the session has gone on since.
             InvalidInput: the reason is no text.
         """
         if fault := storable_fault(reason):
             raise InvalidInput(f"the reason cannot be used: {fault}")
-        return self._decide(
-            workspace,
-            session_id,
-            lambda _, state: plan_correction(state.decisions, correction, by=self.principal, reason=reason),
-        )
+
+        def planned(_: Tx, state: SessionState) -> Plan:
+            plan = plan_correction(state.decisions, correction, by=self.principal, reason=reason)
+            if plan.entries and after not in (None, state.last_seq):
+                raise ReviewOvertaken(
+                    f"{session_id} has gone on since: its last decision is {state.last_seq} and not {after}; look at "
+                    "what this would take away now"
+                )
+            return plan
+
+        return self._decide(workspace, session_id, planned)
 
     def take(
         self, workspace: str, session_id: str, card_ids: Collection[str], *, reject: Collection[str] = ()

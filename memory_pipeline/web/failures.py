@@ -59,6 +59,7 @@ _STATUS: Mapping[type[MemoryPipelineError], HTTPStatus] = {
     errors.CardNotFound: HTTPStatus.NOT_FOUND,
     errors.SessionNotFound: HTTPStatus.NOT_FOUND,
     errors.VersionConflict: HTTPStatus.CONFLICT,
+    errors.ReviewOvertaken: HTTPStatus.CONFLICT,
     errors.WorkspaceInUse: HTTPStatus.CONFLICT,
     RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,

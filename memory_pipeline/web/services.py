@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from memory_pipeline.runtime import Runtime
     from memory_pipeline.web.identity import Identity
 
+RETRIED_AT_ONCE = 200
+"""Items that one request completes: some ten seconds of a model that embeds twenty texts a second."""
+PROJECTOR_WAIT = 2.0
+"""Seconds for which it waits for another process, which takes the items along."""
+
 _REFUSALS_PER_MINUTE = 30  # of one address: whoever guesses tokens gives another one each time
 _SECRET_BYTES = 32
 

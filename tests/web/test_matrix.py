@@ -109,7 +109,7 @@ FORMS: dict[str, dict[str, str]] = {
         "other_version": "1",
     },
     "POST /w/{workspace}/sessions/{session_id}/review": {"decide.1": "promote"},
-    "POST /w/{workspace}/sessions/{session_id}/correct": {"retract": "1"},
+    "POST /w/{workspace}/sessions/{session_id}/correct": {"retract": "1", "after": "2"},
     "POST /w/{workspace}/recall": {"question": "paziente"},
 }
 QUERIES = {

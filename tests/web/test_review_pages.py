@@ -111,15 +111,32 @@ def test_the_session_shows_what_was_approved_and_declined_and_takes_it_back_afte
 
     view = memories(admin)
     asked = admin.get(f"{SESSIONS}/session-1/correct", params={"retract": "3"}).text
-    done = admin.post(
-        f"{SESSIONS}/session-1/correct", data={"csrf": csrf(asked), "retract": "3", "phase": "", "reason": "wrong"}
-    )
+    sent = {"csrf": csrf(asked), "retract": "3", "phase": "", "reason": "wrong", "after": "4"}
+    done = admin.post(f"{SESSIONS}/session-1/correct", data=sent)
 
     assert view.index("Approved") < view.index("active patient") < view.index("Declined") < view.index("report")
     assert "mem-0001" in asked
     assert "is deleted" in asked
     assert "retracted" in done.text
     assert "active patient" not in memories(admin)
+
+
+def test_what_was_decided_since_it_was_shown_is_not_taken_away_unseen(admin, watched):
+    a_session(watched.settings.sessions, clarified(1), clarified(2, "other", "x"), promoted(3, 1), status="open")
+    address = f"{SESSIONS}/session-1/correct"
+    asked = admin.get(address, params={"phase": "1"}).text
+    Reviewing(watched).record(CLINIC, "session-1", promote=[2])
+
+    sent = {"csrf": csrf(asked), "retract": "", "phase": "1", "reason": "why", "after": "3"}
+    refused = admin.post(address, data=sent)
+    done = admin.post(address, data={**sent, "after": re.search(r'name="after" value="(\d+)"', refused.text)[1]})
+
+    assert refused.status_code == 409
+    assert "Nothing was taken away" in refused.text
+    assert "Decision 4, memory promoted: other" in refused.text
+    assert 'value="why"' in refused.text
+    assert done.status_code == 200
+    assert "reopened" in done.text
 
 
 @pytest.mark.parametrize("address", [SESSIONS, f"{SESSIONS}/session-1", REVIEW])

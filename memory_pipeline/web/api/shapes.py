@@ -83,6 +83,13 @@ class ListQuery(_Body):
         return ListRequest(families=tuple(self.family), **asked)
 
 
+class PageQuery(_Body):
+    """Which page of a list."""
+
+    limit: int = Field(200, ge=1, le=LONGEST_PAGE, description="how many items the page has at most")
+    offset: int = Field(0, ge=0, le=2**62, description="how many items of the order come before the page")
+
+
 class LinkBody(_Body):
     """A link of the card to another one, or from it."""
 

@@ -122,7 +122,7 @@ def _saved(here: Place, form: CardForm, card_id: str, edit: Callable[[], Edit]) 
     except (ArchiveUnavailable, SchemaOutOfDate) as error:
         return _form(here, form, Shown(card_id, fault=str(error), status=status_of(error)))
     said = f"{outcome.card_id} is saved, at version {outcome.version}."
-    kept = Notice("done", f"{outcome.card_id} stays as it was: nothing was changed.")
+    kept = Notice("done", "Done", f"{outcome.card_id} stays as it was: nothing was changed.")
     return here.then("card", notice_of(outcome, said) if outcome.changed else kept, card_id=outcome.card_id)
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from memory_pipeline.curation import Outcome
     from memory_pipeline.web.services import Services
 
-Kind = Literal["done", "under way", "incomplete", "not saved"]
-"""Saved and recallable; saved, and somebody is at making it recallable; saved, and not recallable yet; not saved."""
+Kind = Literal["done", "under way", "incomplete"]
+"""All of it is done; somebody is at what is not yet; something keeps it from being done. What is not saved at all is
+said on the page that it was sent from, with all that was typed."""
 
 _COOKIE = "memory_notice"
 _SECONDS = 60
@@ -27,12 +28,14 @@ class Notice:
     """What became of a change.
 
     Attributes:
-        kind: which of the four outcomes.
+        kind: which of the outcomes.
+        title: the outcome, in a word or two.
         text: what it was, in a sentence.
         reason: why it is not complete; "" where it is.
     """
 
     kind: Kind
+    title: str
     text: str
     reason: str = ""
 
@@ -40,8 +43,10 @@ class Notice:
 def notice_of(outcome: Outcome, text: str) -> Notice:
     """What an edit's outcome says, which `text` tells in a sentence."""
     if outcome.recallable:
-        return Notice("done", text)
-    return Notice("under way" if outcome.under_way else "incomplete", text, outcome.reason or "")
+        return Notice("done", "Done", text)
+    if outcome.under_way:
+        return Notice("under way", "Saved, under way", text, outcome.reason or "")
+    return Notice("incomplete", "Saved, but not recallable yet", text, outcome.reason or "")
 
 
 def read_notice(request: Request) -> Notice | None:

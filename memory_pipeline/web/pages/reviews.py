@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from memory_pipeline.candidates import Correction, Retraction, Rollback
-from memory_pipeline.errors import InvalidInput, MemoryPipelineError
+from memory_pipeline.errors import InvalidInput, MemoryPipelineError, ReviewOvertaken
 from memory_pipeline.web.failures import status_of
+from memory_pipeline.web.pages.numbers import whole
 from memory_pipeline.web.pages.visiting import Here, Place, Sent, Visiting, Workspace, services, unsure_place
 from memory_pipeline.web.rendering import address
 
@@ -70,19 +71,29 @@ def decide(request: Request, visiting: Visiting, workspace: Workspace, session_i
 @router.get("/{session_id}/correct")
 def foresee(here: Here, session_id: str, retract: str = "", phase: str = "") -> Response:
     """Say what taking decisions away would do, and ask."""
-    correction = _correction(retract.strip(), phase)
-    found = _reviewing(here).foresee(here.workspace, session_id, correction)
-    return here.page("correct.html", found=found, retract=retract, phase=phase)
+    return _foreseen(here, session_id, retract.strip(), phase)
 
 
 @router.post("/{session_id}/correct")
 def correct(here: Here, session_id: str, sent: Sent) -> Response:
     """Take decisions away. Sent again, it adds nothing: the answer may be reloaded."""
-    correction = _correction(str(sent.get("retract", "")).strip(), str(sent.get("phase", "")))
-    outcome = _reviewing(here).correct(
-        here.workspace, session_id, correction, reason=str(sent.get("reason", "")).strip()
-    )
+    retract, phase = (str(sent.get(name, "")).strip() for name in ("retract", "phase"))
+    reason, after = str(sent.get("reason", "")).strip(), whole("after", sent.get("after"))
+    correction = _correction(retract, phase)
+    try:
+        outcome = _reviewing(here).correct(here.workspace, session_id, correction, reason=reason, after=after)
+    except ReviewOvertaken as error:
+        return _foreseen(here, session_id, retract, phase, reason=reason, error=error)
     return here.page("reviewed.html", outcome=outcome)
+
+
+def _foreseen(
+    here: Place, session_id: str, retract: str, phase: str, *, reason: str = "", error: ReviewOvertaken | None = None
+) -> Response:
+    found = _reviewing(here).foresee(here.workspace, session_id, _correction(retract, phase))
+    status = HTTPStatus.CONFLICT if error else HTTPStatus.OK
+    context = {"found": found, "retract": retract, "phase": phase, "reason": reason, "error": error}
+    return here.page("correct.html", status=status, **context)
 
 
 def _reviewing(here: Place) -> Reviewing:
