@@ -60,8 +60,15 @@ def refuse_foreign(request: Request) -> None:
         ForeignRequest: another site sent it.
     """
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and _host(origin) != request.headers.get("host"):
         raise ForeignRequest("another site sent this form: open the page here, and send it from there")
+
+
+def _host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 async def form(request: Request, visiting: Visiting) -> FormData:
