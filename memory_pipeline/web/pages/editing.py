@@ -24,7 +24,7 @@ from memory_pipeline.web.failures import status_of
 from memory_pipeline.web.pages.card_form import CardForm
 from memory_pipeline.web.pages.conflicts import Difference, as_new, brought_together
 from memory_pipeline.web.pages.notices import Notice, notice_of
-from memory_pipeline.web.pages.visiting import Here, Place, Sent, Visiting, Workspace, place, unsure_place
+from memory_pipeline.web.pages.visiting import Here, Place, Sent, Visiting, Workspace, place, unsure_place, version_in
 
 router = APIRouter(prefix="/w/{workspace}")
 
@@ -99,11 +99,9 @@ def confirm_deletion(here: Here, card_id: str) -> Response:
 @router.post("/cards/{card_id}/delete")
 def delete_card(here: Here, card_id: str, sent: Sent) -> Response:
     """Delete the card, if it is still the one that was shown."""
-    version = str(sent.get("version", ""))
-    if not version.isascii() or not version.isdigit():
-        raise InvalidInput("the version is missing: open the card, and delete it from there")
+    edit = Delete(card_id, version_in(sent))
     try:
-        outcome = here.curation.save(here.workspace, Delete(card_id, int(version)))
+        outcome = here.curation.save(here.workspace, edit)
     except VersionConflict as conflict:
         card = here.curation.detail(here.workspace, card_id)
         return here.page("delete.html", status=HTTPStatus.CONFLICT, card=card, conflict=conflict)
@@ -136,6 +134,8 @@ def _conflicting(here: Place, form: CardForm, card_id: str, conflict: VersionCon
         card = here.curation.detail(here.workspace, card_id)
     except CardNotFound as error:
         return _missing(here, form, card_id, error)
+    if form.family is not card.content.family:
+        raise InvalidInput(f"this form is not one of {card_id}: open the card here, and change it from there")
     together, differences = brought_together(form, card)
     title = card.content.subject or card.content.question
     shown = Shown(card_id, title, differences=differences, conflict=conflict, status=HTTPStatus.CONFLICT)

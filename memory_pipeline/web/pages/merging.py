@@ -8,9 +8,9 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from memory_pipeline.edits import Merge
-from memory_pipeline.errors import InvalidInput, VersionConflict
+from memory_pipeline.errors import VersionConflict
 from memory_pipeline.web.pages.notices import notice_of
-from memory_pipeline.web.pages.visiting import Here, Place, Sent
+from memory_pipeline.web.pages.visiting import Here, Place, Sent, version_in
 
 router = APIRouter(prefix="/w/{workspace}")
 
@@ -33,7 +33,7 @@ def confirm_merge(here: Here, keep: str, other: str) -> Response:
 def merge_cards(here: Here, sent: Sent) -> Response:
     """Make one card of two, if they are still those that were shown."""
     keep, other = str(sent.get("keep", "")), str(sent.get("other", ""))
-    edit = Merge(keep, _version(sent.get("keep_version")), other, _version(sent.get("other_version")))
+    edit = Merge(keep, version_in(sent, "keep_version"), other, version_in(sent, "other_version"))
     try:
         outcome = here.curation.save(here.workspace, edit)
     except VersionConflict as conflict:
@@ -45,9 +45,3 @@ def _confirmation(here: Place, keep: str, other: str, conflict: VersionConflict 
     cards = [here.curation.detail(here.workspace, card_id) for card_id in (keep, other)]
     status = HTTPStatus.CONFLICT if conflict else HTTPStatus.OK
     return here.page("merge.html", status=status, keep=cards[0], other=cards[1], conflict=conflict)
-
-
-def _version(text: object) -> int:
-    if not isinstance(text, str) or not text.isascii() or not text.isdigit():
-        raise InvalidInput("a version is missing: open the proposals, and merge from there")
-    return int(text)
