@@ -58,6 +58,7 @@ def test_a_saved_edit_is_recallable_by_the_next_command(run):
         "reason": None,
         "changed": True,
         "flags": [],
+        "under_way": False,
     }
     hits = json.loads(run("recall", "active patient", *IN_CLINIC, "--json")[1])["hits"]
     assert [hit["card_id"] for hit in hits] == ["mem-0001"]

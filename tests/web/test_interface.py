@@ -81,7 +81,7 @@ class TestFailures:
         assert outcome.status_code == 200
         assert (outcome.json()["saved"], outcome.json()["recallable"]) == (True, False)
         assert outcome.json()["reason"] == "the model is away"
-        assert [each["item_id"] for each in program.get(f"{PATH}/pending").json()] == ["mem-0001"]
+        assert [each["item_id"] for each in program.get(f"{PATH}/pending").json()["items"]] == ["mem-0001"]
         assert error(program.post(f"{PATH}/recall", json={"question": "active"}), 503)["kind"] == "IndexUnavailable"
         degraded = program.post(f"{PATH}/recall", json={"question": "active patient", "degraded": True}).json()
         assert ([hit["card_id"] for hit in degraded["hits"]], degraded["degraded"]) == (["mem-0001"], True)

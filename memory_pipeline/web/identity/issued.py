@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,10 @@ _ALGORITHMS = (
 _LEEWAY = 10  # seconds by which clocks may differ
 _TIMEOUT = 5  # seconds for the issuer's keys
 _KEPT = 300  # seconds; after that keys that were withdrawn are none any more
+_PAUSE = 5.0  # seconds before the keys are asked for again: a token may name any key, and an issuer may not answer
 _KEY_SET_LIMIT = 1_000_000  # bytes
+# What is raised by whatever is no JWK set, or holds a key of an unheard-of form.
+_UNREADABLE = (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError, jwt.PyJWTError)
 
 
 class _Keys(Protocol):
@@ -56,7 +60,7 @@ class IssuedTokens:
             principal = Principal.of(Principal(name if isinstance(name, str) else "", self._vouched(claims)))
         except InvalidInput:
             raise InvalidToken(f"the token names nobody in its claim {self._name!r}") from None
-        return Identity(principal, datetime.fromtimestamp(claims["exp"], UTC))
+        return Identity(principal, _moment(claims["exp"]))
 
     def _verified(self, token: str) -> dict[str, Any]:
         try:
@@ -73,7 +77,7 @@ class IssuedTokens:
             raise IssuerUnavailable("the keys of the tokens' issuer cannot be read now: try again later") from None
         except jwt.ExpiredSignatureError:
             raise InvalidToken("the token has expired: get a new one from its issuer") from None
-        except (jwt.PyJWTError, ValueError, OverflowError):  # whose messages may quote it
+        except (jwt.PyJWTError, ValueError, OverflowError, RecursionError):  # whose messages may quote it
             raise InvalidToken("the token is not one of this service: get one from its issuer") from None
 
     def _vouched(self, claims: Mapping[str, Any]) -> dict[str, Role] | None:
@@ -82,7 +86,15 @@ class IssuedTokens:
             return None
         said = claims.get(self._roles)
         pairs = said.items() if isinstance(said, dict) else ()
-        return {workspace: Role(role) for workspace, role in pairs if role in set(Role)}
+        return {workspace: Role(role) for workspace, role in pairs if isinstance(role, str) and role in set(Role)}
+
+
+def _moment(exp: Any) -> datetime:
+    """When a token expires; PyJWT takes digits for a number, and years that no calendar has."""
+    try:
+        return datetime.fromtimestamp(int(exp), UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=UTC)
 
 
 class _KeyFile:
@@ -92,18 +104,48 @@ class _KeyFile:
         try:
             with path.open("rb") as file:
                 self._set = PyJWKSet.from_json(file.read(_KEY_SET_LIMIT).decode())
-        except (OSError, ValueError, KeyError, AttributeError, TypeError, jwt.PyJWTError):
+        except _UNREADABLE:
             raise InvalidSettings(f"MEMORY_JWT_KEYS: {path} is no readable JWK set") from None
 
     def get_signing_key_from_jwt(self, token: str) -> jwt.PyJWK:
         wanted = jwt.get_unverified_header(token).get("kid")
-        found = [key for key in self._set.keys if wanted is None or key.key_id == wanted]
+        found = [key for key in self._set.keys if _signs(key) and (wanted is None or key.key_id == wanted)]
         if len(found) != 1:  # a token without the name of its key is one of the only key, or of none
             raise jwt.InvalidKeyError("no such key")
         return found[0]
 
 
+class _KeyAddress(PyJWKClient):
+    """A JWK set that the issuer serves. Tokens of keys that are known already never wait for it."""
+
+    def __init__(self, address: str) -> None:
+        self._failed = -_PAUSE
+        super().__init__(address, timeout=_TIMEOUT, lifespan=_KEPT, cooldown_duration=_PAUSE)
+
+    def get_signing_key(self, kid: str) -> jwt.PyJWK:
+        """The key of a name, of those that are kept, or else that the issuer has now."""
+        kept = self.jwk_set_cache.get() if self.jwk_set_cache else None
+        known = self.match_kid([key for key in kept.keys if _signs(key)], kid) if kept else None
+        return known or super().get_signing_key(kid)
+
+    def fetch_data(self) -> Any:
+        """What the issuer has now; whatever it answers that is no JWK set says nothing of any token."""
+        now = time.monotonic()
+        if now - self._failed < _PAUSE:
+            raise PyJWKClientConnectionError("it could not be read a moment ago")
+        try:
+            return super().fetch_data()
+        except _UNREADABLE as error:
+            self._failed = time.monotonic()
+            raise PyJWKClientConnectionError("it cannot be read") from error
+
+
+def _signs(key: jwt.PyJWK) -> bool:
+    """Whether a key is for signatures, as far as it says what it is for."""
+    return key.public_key_use in ("sig", None)
+
+
 def _keys(place: str) -> _Keys:
     if place.startswith(("https://", "http://")):
-        return PyJWKClient(place, timeout=_TIMEOUT, lifespan=_KEPT)
+        return _KeyAddress(place)
     return _KeyFile(Path(place).expanduser())

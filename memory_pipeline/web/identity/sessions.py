@@ -16,9 +16,10 @@ from typing import Any
 from itsdangerous import BadData, URLSafeSerializer, URLSafeTimedSerializer
 
 from memory_pipeline.archive.grants import Principal, Role
-from memory_pipeline.web.identity.authority import Identity
+from memory_pipeline.web.identity.authority import Identity, InvalidToken
 
 _PURPOSE = "memory-pipeline session"
+_LONGEST = 4_000  # characters; browsers drop a cookie that has, with its name, more than 4,096
 _SIGNER = {"digest_method": hashlib.sha256, "key_derivation": "hmac"}
 
 
@@ -56,12 +57,24 @@ class Sessions:
         return URLSafeTimedSerializer(self._secret, salt="memory-pipeline notice", signer_kwargs=_SIGNER)
 
     def begin(self, identity: Identity) -> tuple[str, datetime]:
-        """The cookie for whom a token stands, and until when it holds."""
-        until = datetime.now(UTC) + self._length
-        if identity.until is not None:
-            until = min(until, identity.until)
+        """The cookie for whom a token stands, and until when it holds.
+
+        Raises:
+            InvalidToken: it holds no more, as one does that is taken only since clocks may differ; or its roles are so
+                many that no browser would keep the cookie.
+        """
+        now = datetime.now(UTC)
+        until = min(now + self._length, identity.until or datetime.max.replace(tzinfo=UTC))
+        if until <= now:
+            raise InvalidToken("the token has expired: get a new one from its issuer")
         who = identity.principal
-        return str(self._serializer.dumps({"name": who.name, "roles": who.roles, "until": until.timestamp()})), until
+        cookie = str(self._serializer.dumps({"name": who.name, "roles": who.roles, "until": until.timestamp()}))
+        if len(cookie) > _LONGEST:
+            raise InvalidToken(
+                f"the token vouches for roles in {len(who.roles or ())} workspaces, more than a browser keeps: get one "
+                "from its issuer for fewer"
+            )
+        return cookie, until
 
     def read(self, cookie: str) -> Visit | None:
         """Who signed in, None where the cookie is not of this secret or holds no more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from memory_pipeline.archive.listing import Page
 from memory_pipeline.errors import InvalidInput
@@ -25,6 +25,8 @@ def cards(here: Here, request: Request) -> Response:
         context = {"filters": filters, "sizes": SIZES, "found": None, "fault": str(error), "pages": 0}
         return here.page("cards.html", status=HTTPStatus.BAD_REQUEST, **context)
     pages = _pages(found, int(filters.size))
+    if int(filters.page) > pages:  # cards have gone since the address was kept, or somebody typed it
+        return RedirectResponse(f"?{filters.address(page=str(pages))}", HTTPStatus.SEE_OTHER)
     return here.page("cards.html", filters=filters, sizes=SIZES, found=found, fault=None, pages=pages)
 
 

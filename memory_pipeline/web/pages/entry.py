@@ -27,9 +27,9 @@ def signed_in(request: Request, token: Annotated[str, Form()] = "", to: Annotate
     refuse_foreign(request)
     try:
         identity = services(request).identify(token.strip(), request.client.host if request.client else "")
+        cookie, until = services(request).sessions.begin(identity)
     except InvalidToken as error:
         return page(request, None, "sign_in.html", status=HTTPStatus.UNAUTHORIZED, to=_own(to), fault=str(error))
-    cookie, until = services(request).sessions.begin(identity)
     response = RedirectResponse(_own(to), HTTPStatus.SEE_OTHER)
     response.set_cookie(
         COOKIE, cookie, expires=until, httponly=True, samesite="lax", secure=request.url.scheme == "https"

@@ -60,7 +60,7 @@ class Filters:
             for each in fields(cls)
             if each.name != "family"
         }
-        return cls(family=families, **texts)
+        return cls(family=families, **{**texts, "page": texts["page"].lstrip("0") or "1"})
 
     def request(self) -> ListRequest:
         """What is asked of the archive.

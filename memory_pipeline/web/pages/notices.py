@@ -20,7 +20,8 @@ said on the page that it was sent from, with all that was typed."""
 
 _COOKIE = "memory_notice"
 _SECONDS = 60
-_LONGEST = 1_000  # characters; browsers keep 4,096 bytes
+_LONGEST = 4_000  # characters of a cookie; browsers drop one that has, with its name, more than 4,096
+_LENGTHS = (1_000, 500, 250, 100)  # characters of a text, of which as many are kept as fit; a hundred always do
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +64,21 @@ def with_notice(request: Request, response: Response, notice: Notice | None) -> 
     if notice is None:
         response.delete_cookie(_COOKIE)
         return response
-    said = {**asdict(notice), "text": notice.text[:_LONGEST], "reason": notice.reason[:_LONGEST]}
     response.set_cookie(
         _COOKIE,
-        str(_services(request).sessions.notices.dumps(said)),
+        _signed(request, notice),
         max_age=_SECONDS,
         httponly=True,
         samesite="lax",
         secure=request.url.scheme == "https",
     )
     return response
+
+
+def _signed(request: Request, notice: Notice) -> str:
+    signer = _services(request).sessions.notices
+    short = ({**asdict(notice), "text": notice.text[:n], "reason": notice.reason[:n]} for n in _LENGTHS)
+    return next(cookie for said in short if len(cookie := str(signer.dumps(said))) <= _LONGEST)
 
 
 def _services(request: Request) -> Services:

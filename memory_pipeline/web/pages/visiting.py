@@ -15,7 +15,7 @@ from starlette.datastructures import FormData
 
 from memory_pipeline.archive.grants import Role
 from memory_pipeline.curation import Curation
-from memory_pipeline.errors import NotPermitted
+from memory_pipeline.errors import InvalidInput, NotPermitted
 from memory_pipeline.web.failures import ForeignRequest, SignInNeeded
 from memory_pipeline.web.identity.sessions import Visit
 from memory_pipeline.web.pages.navigation import Entry, navigation
@@ -60,8 +60,15 @@ def refuse_foreign(request: Request) -> None:
         ForeignRequest: another site sent it.
     """
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and _host(origin) != request.headers.get("host"):
         raise ForeignRequest("another site sent this form: open the page here, and send it from there")
+
+
+def _host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 async def form(request: Request, visiting: Visiting) -> FormData:
@@ -69,11 +76,17 @@ async def form(request: Request, visiting: Visiting) -> FormData:
 
     Raises:
         ForeignRequest: it is no form of ours, or one of somebody else's.
+        InvalidInput: it is not in UTF-8.
     """
     refuse_foreign(request)
     # The size of the whole is bounded before; one text may take all of it.
     largest = services(request).runtime.settings.web_largest_body
-    sent = await request.form(max_files=0, max_fields=_FIELDS_AT_MOST, max_part_size=largest)
+    try:
+        sent = await request.form(max_files=0, max_fields=_FIELDS_AT_MOST, max_part_size=largest)
+        for name, value in sent.multi_items():
+            f"{name}{value}".encode()  # a form may name any encoding, and some make of it what is in none
+    except UnicodeError:
+        raise InvalidInput("this form is not in UTF-8: open the page here, and send it from there") from None
     if not hmac.compare_digest(str(sent.get(CSRF_FIELD, "")).encode(errors="replace"), visiting.csrf.encode()):
         raise ForeignRequest(
             "this form was opened by somebody else, or before you signed in last: open the page again, and send it anew"
