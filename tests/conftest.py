@@ -66,6 +66,17 @@ def scratch() -> Iterator[Path]:
         yield Path(directory).resolve()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files_beside_it(scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whoever scans an index copies it to a temporary file; pytest's own directories stay where they are."""
+    tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        if scratch.is_relative_to(_MEMORY):  # elsewhere nothing is won, and a longer path may not fit a socket
+            patch.setenv("TMPDIR", str(scratch))
+            patch.setattr(tempfile, "tempdir", None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres(scratch: Path) -> Iterator[EmbeddedUrls]:
     """One server for the whole run: its databases hold nothing but what tests put there."""
@@ -95,20 +106,30 @@ def migrated_template(postgres: EmbeddedUrls, superuser: psycopg.Connection) -> 
 
 
 @pytest.fixture
-def blank_settings(postgres: EmbeddedUrls, superuser: psycopg.Connection, tmp_path: Path) -> Iterator[Settings]:
+def room(scratch: Path) -> Iterator[Path]:
+    """A directory of one test beside the servers' data, for indexes and ledgers, which sync a lot too.
+
+    Not for tests of an index's holes: in memory, what the engine maps has none.
+    """
+    with tempfile.TemporaryDirectory(dir=scratch) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def blank_settings(postgres: EmbeddedUrls, superuser: psycopg.Connection, room: Path) -> Iterator[Settings]:
     """Settings whose archive nobody has migrated yet."""
     name = make_database(superuser, owner="memory_owner")
-    yield settings_of(postgres, name, tmp_path)
+    yield settings_of(postgres, name, room)
     drop_database(superuser, name)
 
 
 @pytest.fixture
 def settings(
-    postgres: EmbeddedUrls, superuser: psycopg.Connection, migrated_template: str, tmp_path: Path
+    postgres: EmbeddedUrls, superuser: psycopg.Connection, migrated_template: str, room: Path
 ) -> Iterator[Settings]:
     """Settings of one test: a migrated archive without workspaces, an empty sessions root, a home for the index."""
     name = make_database(superuser, owner="memory_owner", template=migrated_template)
-    yield settings_of(postgres, name, tmp_path)
+    yield settings_of(postgres, name, room)
     drop_database(superuser, name)
 
 

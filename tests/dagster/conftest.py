@@ -1,23 +1,53 @@
+"""What Dagster's tests share: a real instance on PostgreSQL, and short words for what is done to it."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import psycopg
 import pytest
+import sqlalchemy.pool
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, ExecuteInProcessResult, build_sensor_context
+from dagster_postgres import DagsterPostgresStorage
 
 from memory_pipeline.dagster_home import dagster_environment
 from memory_pipeline.definitions import defs
+from memory_pipeline.embedded import EmbeddedUrls
 from memory_pipeline.resources import Memory
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from tests.builders import a_session, aged
+from tests.conftest import drop_database, in_database, make_database
+
+
+@pytest.fixture(scope="session")
+def dagster_template(postgres: EmbeddedUrls, superuser: psycopg.Connection) -> str:
+    """A database in which Dagster has made its tables, and that nobody is connected to."""
+    name = make_database(superuser, owner="memory_dagster")
+    DagsterPostgresStorage(in_database(postgres.dagster, name).get_secret_value())
+    return name
 
 
 @pytest.fixture
-def instance(dagster_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
-    """Dagster with its storage in PostgreSQL, configured as in production; the resources read the same environment."""
-    with Runtime(dagster_settings) as opened:
+def prepared_settings(
+    settings: Settings, postgres: EmbeddedUrls, superuser: psycopg.Connection, dagster_template: str
+) -> Iterator[Settings]:
+    """The settings of the test, with a database for Dagster's storage that has its tables."""
+    name = make_database(superuser, owner="memory_dagster", template=dagster_template)
+    yield settings.model_copy(update={"dagster_url": in_database(postgres.dagster, name)})
+    drop_database(superuser, name)
+
+
+@pytest.fixture
+def instance(prepared_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
+    """Dagster with its storage in PostgreSQL, configured as in production; the resources read the same environment.
+
+    But for one thing: it keeps its connections. In production it makes one for each of its statements, hundreds in a
+    run, and for each of them PostgreSQL starts a process.
+    """
+    monkeypatch.setattr(sqlalchemy.pool, "NullPool", sqlalchemy.pool.QueuePool)
+    with Runtime(prepared_settings) as opened:
         for name, value in dagster_environment(opened).items():
             monkeypatch.setenv(name, value)
     with DagsterInstance.get() as found:

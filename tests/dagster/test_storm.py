@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-
-import pytest
 
 from memory_pipeline.archive.status import status
 from memory_pipeline.propagation import Difference, audit
 from memory_pipeline.scheduling import RUNS_AT_ONCE
-from memory_pipeline.settings import Settings
 from tests.dagster.conftest import Pipeline
 from tests.dagster.storm import SENSORS, Daemon, Tick, create_at_once, empty_workspaces, submit
 from tests.doubles import HashEmbedder
@@ -20,12 +16,6 @@ EDITED = NAMES[::5]
 CREATED = 240  # cards made by hand in each workspace
 CHANGED, DELETED = 40, 10  # of them, in some workspaces; 5,000 edits in all
 ENTERING = "memory.workspace"  # in the statement that every transaction of a workspace begins with
-
-
-@pytest.fixture
-def settings(settings: Settings, scratch: Path) -> Settings:
-    """The index in memory, where there is room: twenty workspaces' shards are opened again and again."""
-    return settings.model_copy(update={"home": scratch / "storm"})
 
 
 def asked(ticks: list[Tick]) -> dict[str, int]:

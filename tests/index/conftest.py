@@ -96,9 +96,9 @@ BACKENDS = ["edge", "edge-warm", "server-in-memory", *(["server"] if "MEMORY_TES
 
 
 @pytest.fixture(params=BACKENDS)
-def index(request: pytest.FixtureRequest, tmp_path: Path, collection: str) -> Iterator[Index]:
+def index(request: pytest.FixtureRequest, room: Path, collection: str) -> Iterator[Index]:
     if request.param.startswith("edge"):
-        made: Index = EdgeIndex(tmp_path / "index", warm=request.param == "edge-warm")
+        made: Index = EdgeIndex(room / "index", warm=request.param == "edge-warm")
         yield made
         made.close()
     elif request.param == "server-in-memory":

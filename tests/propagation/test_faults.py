@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +34,6 @@ from memory_pipeline.propagation.backlog import Completeness, backlog, completen
 from memory_pipeline.propagation.vectors import known_vectors
 from memory_pipeline.recall import Recall, RecallResult
 from memory_pipeline.runtime import Runtime
-from memory_pipeline.settings import Settings
 from tests.builders import clarified, promoted
 from tests.curating import a_creation
 from tests.doubles import FaultyEmbedder, FaultyIndex
@@ -124,13 +120,6 @@ class Troubled(Editor):
     def work(self) -> tuple[int, int, int]:
         """How much was embedded, written and deleted so far."""
         return self.embedder.embedded, self.index.upserted, self.index.deleted
-
-
-@pytest.fixture
-def settings(settings: Settings, scratch: Path) -> Iterator[Settings]:
-    """With the index where the servers have their data, since some of these tests write it often."""
-    with tempfile.TemporaryDirectory(dir=scratch) as home:
-        yield settings.model_copy(update={"home": Path(home)})
 
 
 @pytest.fixture
