@@ -16,6 +16,7 @@ from memory_pipeline import ledger
 from memory_pipeline.archive import cards, grants, waiting
 from memory_pipeline.archive.effects import rehearsed, standing
 from memory_pipeline.archive.grants import Principal, Role
+from memory_pipeline.archive.status import ledger_counts
 from memory_pipeline.candidates import (
     Correction,
     Plan,
@@ -140,6 +141,10 @@ class Reviewing:
         """The sessions with candidates, those that wait longest first, as far as the archive has read them."""
         with self._reading(workspace) as tx:
             found = waiting.sessions_to_review(tx)
+            read = ledger_counts(tx)["sessions"]
+        root = self._runtime.settings.sessions
+        if not read and root.is_dir() and not (root / workspace).exists():
+            return Waiting((), 0)  # it never had a session; one whose directory is gone is another matter
         changed = waiting.unread(self._runtime.database, self._runtime.settings.sessions, workspace).changed
         return Waiting(tuple(found), changed)
 

@@ -64,7 +64,7 @@ def session_directory(root: Path, workspace: str, session_id: str) -> Path:
     if len(alike) == 1:
         return alike[0]
     raise SessionNotFound(
-        f"no session {session_id[:80]!r} in {root / workspace}: name one of the directories there, or check "
+        f"workspace {workspace!r} has no session {session_id[:80]!r}: name one of its directories, or check "
         "MEMORY_SESSIONS_ROOT"
     )
 

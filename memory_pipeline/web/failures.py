@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -22,6 +23,7 @@ from memory_pipeline.web.identity import InvalidToken
 from memory_pipeline.web.rendering import address, rendered
 
 API = "/api/"
+_logger = logging.getLogger(__name__)
 _RETRY_AFTER = "5"  # seconds
 _FAULTS_NAMED = 50  # of a request, which may have as many as it has bytes
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
@@ -94,6 +96,9 @@ def unexpected(request: Request) -> Response:
 
 def failed(request: Request, error: MemoryPipelineError) -> Response:
     """The answer to one of the library's errors."""
+    if isinstance(error, errors.SessionsUnavailable):
+        _logger.warning("%s", error)  # which names a directory of this machine, as its administrator wants it
+        error = errors.SessionsUnavailable("the session directories of the workspace cannot be read: the log says why")
     status = status_of(error)
     if isinstance(error, SignInNeeded) and request.method in {"GET", "HEAD"}:
         return RedirectResponse(_sign_in(request), HTTPStatus.SEE_OTHER)

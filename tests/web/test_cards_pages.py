@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memory_pipeline.edits import Link
 from tests.curating import CLINIC, a_creation
 
@@ -39,3 +41,12 @@ def test_a_filter_that_cannot_be_used_is_said_and_is_no_empty_list(admin):
     assert "has to be a day" in answer.text
     assert "yesterday" in answer.text
     assert "no card" not in answer.text.lower()
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("0", "1"), ("7", "1"), ("007", "1")])
+def test_a_page_beyond_the_last_leads_to_that(admin, curation, asked, shown):
+    curation.save(CLINIC, a_creation(), propagate=False)
+
+    answer = admin.get(CARDS, params={"page": asked}, follow_redirects=True)
+
+    assert f"1 card, page {shown} of 1" in answer.text

@@ -209,10 +209,6 @@ def test_what_is_to_be_taken_back_has_to_be_named(admin, watched, query):
     assert "Take away" not in answer.text
 
 
-def test_a_session_that_is_not_there_is_said(admin):
-    assert admin.get(f"{SESSIONS}/nothing").status_code in {404, 503}
-
-
 @pytest.mark.parametrize(("role", "status"), [(Role.READER, 403), (Role.REVIEWER, 200), (Role.ADMINISTRATOR, 200)])
 def test_a_review_takes_a_reviewer(client, app_services, curation, watched, role, status):
     directory = a_session(watched.settings.sessions, clarified(1), status="open")
@@ -240,3 +236,20 @@ def test_with_the_archive_away_what_was_chosen_is_there_still(admin, watched, mo
     assert answer.status_code == 503
     assert 'name="decide.2" value="decline"' in answer.text
     assert CLINIC in answer.text
+
+
+def test_a_workspace_that_never_had_a_session_has_none_that_waits(admin):
+    page = admin.get(SESSIONS)
+
+    assert page.status_code == 200
+    assert "No session that the archive has read waits" in page.text
+
+
+def test_no_page_names_a_directory_of_the_server(admin, watched):
+    a_session(watched.settings.sessions, clarified(1))
+    missing = admin.get(f"{SESSIONS}/nothing")
+    shutil.rmtree(watched.settings.sessions)
+    away = admin.get(REVIEW)
+
+    assert (missing.status_code, away.status_code) == (404, 503)
+    assert str(watched.settings.sessions) not in missing.text + away.text
