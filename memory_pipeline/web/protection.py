@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
@@ -32,6 +32,9 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _NOT_KEPT = "no-store"
+_MINUTE = 60.0  # seconds
+_CALLERS = 10_000  # who are told apart within a minute
+_OTHERS = b""  # whoever is not
 
 
 class Headed:
@@ -72,19 +75,25 @@ class Sized:
             await self._app(scope, receive, send)
             return
         body = bytearray()
-        said = Headers(scope=scope).get("content-length", "0")
-        more = not said.isdigit() or int(said) <= self._largest
+        said = _length(scope)
+        more = said <= self._largest
         while more and len(body) <= self._largest:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
             body += message.get("body", b"")
             more = message.get("more_body", False)
-        if len(body) > self._largest or (said.isdigit() and int(said) > self._largest):
+        if max(len(body), said) > self._largest:
             error = RequestTooLarge(f"the request has more than {self._largest:,} bytes: send less at once")
             await failed(Request(scope), error)(scope, receive, send)
             return
         await self._app(scope, _replayed(bytes(body), receive), send)
+
+
+def _length(scope: Scope) -> int:
+    """How many bytes a request says that it has, 0 where it says nothing that can be used."""
+    said = Headers(scope=scope).get("content-length", "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= 20 else 0  # noqa: PLR2004  # digits
 
 
 def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
@@ -104,6 +113,8 @@ def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[MutableMa
 class Limited:
     """Refuses a caller who asks too often: whoever holds a credential, or without one, whoever calls from an address.
 
+    Whoever makes up credentials, another one each time, is soon counted by the address too.
+
     Args:
         app: what answers.
         per_minute: requests of one caller.
@@ -111,25 +122,50 @@ class Limited:
 
     def __init__(self, app: ASGIApp, *, per_minute: int) -> None:
         self._app = app
-        self._rate = Rate(per_minute)
+        self._credentials, self._addresses = Rate(per_minute), Rate(per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
         if scope["type"] == "http":
             try:
-                self._rate.count(_caller(Request(scope)))
+                self._count(Request(scope))
             except TooManyRequests as error:
                 await failed(Request(scope), error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
+    def _count(self, request: Request) -> None:
+        credential = request.headers.get("authorization") or request.cookies.get("memory_session")
+        if credential and self._credentials.tells_apart(credential):
+            self._credentials.count(credential)
+        else:
+            self._addresses.count(request.client.host if request.client else "")
+
 
 class Rate:
-    """Counts what callers do, each for themselves, over the last minute."""
+    """Counts what callers do, each for themselves, over the last minute; threads may share it.
 
-    def __init__(self, per_minute: int) -> None:
-        self._limit = RateLimitItemPerMinute(per_minute)
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+    Of the minute before, what lies within the last sixty seconds is taken for a share of all that it had: so two
+    numbers are kept of a caller, and nothing of one who has been silent for two minutes. It keeps digests of names,
+    since a name may be a secret, and of any length.
+
+    Args:
+        per_minute: how much one caller may do.
+        callers: how many of a minute are told apart; whoever else comes counts as one caller.
+    """
+
+    def __init__(self, per_minute: int, *, callers: int = _CALLERS) -> None:
+        self._most, self._callers = per_minute, callers
+        self._lock = threading.Lock()
+        self._begun = time.monotonic()
+        self._before: Counter[bytes] = Counter()
+        self._now: Counter[bytes] = Counter()
+
+    def tells_apart(self, caller: str) -> bool:
+        """Whether a caller is counted for themselves."""
+        with self._lock:
+            self._turn()
+            return self._name(caller) != _OTHERS
 
     def count(self, caller: str) -> None:
         """Count one more.
@@ -137,14 +173,24 @@ class Rate:
         Raises:
             TooManyRequests: it is one too many.
         """
-        if not self._limiter.hit(self._limit, caller):
-            raise TooManyRequests(
-                f"more than {self._limit.amount} requests in a minute: ask again later, or less often", retry_after=60
-            )
+        with self._lock:
+            self._turn()
+            name, passed = self._name(caller), (time.monotonic() - self._begun) / _MINUTE
+            if self._now[name] + int(self._before[name] * (1 - passed)) >= self._most:
+                raise TooManyRequests(
+                    f"more than {self._most} requests in a minute: ask again later, or less often",
+                    retry_after=int(_MINUTE),
+                )
+            self._now[name] += 1
 
+    def _turn(self) -> None:
+        """Begin another minute when this one is over."""
+        passed = time.monotonic() - self._begun
+        if passed >= _MINUTE:
+            self._before, self._now = self._now if passed < 2 * _MINUTE else Counter(), Counter()
+            self._begun += passed - passed % _MINUTE
 
-def _caller(request: Request) -> str:
-    credential = request.headers.get("authorization") or request.cookies.get("memory_session")
-    if credential:
-        return hashlib.sha256(credential.encode(errors="surrogatepass")).hexdigest()
-    return request.client.host if request.client else ""
+    def _name(self, caller: str) -> bytes:
+        name = hashlib.sha256(caller.encode(errors="surrogatepass")).digest()
+        known = name in self._now or name in self._before or len(self._now) < self._callers
+        return name if known else _OTHERS
