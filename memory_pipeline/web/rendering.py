@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from html import unescape
 from typing import Any
 from urllib.parse import quote
 
@@ -34,7 +35,8 @@ _TAGS = {
     *("p", "br", "em", "strong", "s", "code", "pre", "blockquote", "hr", "ul", "ol", "li", "a"),
     *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
-_TAG = re.compile(r"<([a-z0-9]+)")
+_TAG = re.compile(r"<[^>]*>")
+_LONGEST = 20_000  # characters; of longer ones some, such as of brackets alone, would take many seconds
 _SCHEMES = {"http", "https", "mailto"}
 
 
@@ -60,7 +62,12 @@ def rendered(
 
 
 def markdown(text: str) -> Markup:
-    """A text that may be Markdown, as HTML without anything that acts: no HTML of its own, no pictures, no scripts."""
+    """A text that may be Markdown, as HTML without anything that acts: no HTML of its own, no pictures, no scripts.
+
+    A very long one is shown as it is written.
+    """
+    if len(text) > _LONGEST:
+        return Markup('<p class="quoted">{}</p>').format(text)
     found = _MARKDOWN.render(text)
     return Markup(  # noqa: S704  # it was cleaned
         nh3.clean(found, tags=_TAGS, attributes={"a": {"href"}}, url_schemes=_SCHEMES, link_rel="noopener noreferrer")
@@ -107,8 +114,8 @@ def seconds(value: float | None) -> str:
 
 
 def marked_up(text: str) -> bool:
-    """Whether a text, shown as Markdown, does not look as it was written."""
-    return bool(set(_TAG.findall(str(markdown(text)))) - {"p", "br"})
+    """Whether a text, shown as Markdown, does not say what was written, word for word."""
+    return len(text) <= _LONGEST and unescape(_TAG.sub(" ", str(markdown(text)))).split() != text.split()
 
 
 def _choices(values: Iterable[Any]) -> list[tuple[str, str]]:
