@@ -100,7 +100,7 @@ class Copies:
     def _borrow(self, files: ShardFiles) -> _Copy:
         with self._guard:
             slot = self._slots[files]
-        with slot.renewing:
+        with self._renewing(slot, files):
             try:
                 generation = files.generation()
             except CollectionMissing:
@@ -114,6 +114,23 @@ class Copies:
             with self._guard:
                 slot.copy.readers += 1
             return slot.copy
+
+    @contextlib.contextmanager
+    def _renewing(self, slot: _Slot, files: ShardFiles) -> Iterator[None]:
+        """Alone with a slot, once whoever renews its copy is done; for no longer than a lock is waited for.
+
+        Raises:
+            IndexUnavailable: they are not done in time, as where another process keeps the shard locked. Whoever waits
+                gives up then too, and does not begin to wait for the same lock one after the other.
+        """
+        if not slot.renewing.acquire(timeout=self._lock_timeout):
+            raise IndexUnavailable(
+                f"the shard stayed locked for {self._lock_timeout:g} s: another process works with {files.lock_file}"
+            )
+        try:
+            yield
+        finally:
+            slot.renewing.release()
 
     def _give_back(self, copy: _Copy) -> None:
         with self._guard:

@@ -41,6 +41,10 @@ class RequestTooLarge(MemoryPipelineError):
     """A request has more bytes than are taken."""
 
 
+class RequestTooSlow(MemoryPipelineError):
+    """A request was not sent in time."""
+
+
 class ForeignRequest(MemoryPipelineError):
     """A form that was sent by another site, or in the name of somebody else than who is signed in."""
 
@@ -64,6 +68,7 @@ _STATUS: Mapping[type[MemoryPipelineError], HTTPStatus] = {
     errors.ReviewOvertaken: HTTPStatus.CONFLICT,
     errors.WorkspaceInUse: HTTPStatus.CONFLICT,
     RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    RequestTooSlow: HTTPStatus.REQUEST_TIMEOUT,
     TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
 }
 _INVALID = errors.InvalidInput.__name__

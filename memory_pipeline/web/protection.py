@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 import time
@@ -14,7 +15,7 @@ from limits.strategies import FixedWindowRateLimiter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
-from memory_pipeline.web.failures import RequestTooLarge, TooManyRequests, failed
+from memory_pipeline.web.failures import RequestTooLarge, RequestTooSlow, TooManyRequests, failed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,6 +35,7 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _NOT_KEPT = "no-store"
+_BODY_SECONDS = 60.0  # or whoever sends slowly enough would have the process keep what came so far for ever
 _DIGITS = 20  # of a length that is one
 _CALLERS = 10_000  # in a minute; whoever makes up credentials can make up more
 _OTHERS = ""
@@ -88,30 +90,47 @@ class Sized:
     Args:
         app: what answers.
         largest: bytes of a body at most.
+        seconds: for how long it is waited for.
     """
 
-    def __init__(self, app: ASGIApp, *, largest: int) -> None:
-        self._app, self._largest = app, largest
+    def __init__(self, app: ASGIApp, *, largest: int, seconds: float = _BODY_SECONDS) -> None:
+        self._app, self._largest, self._seconds = app, largest, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        try:
+            async with asyncio.timeout(self._seconds):
+                body = await self._read(scope, receive)
+        except TimeoutError:
+            error = RequestTooSlow(f"the request was not sent within {self._seconds:g} seconds: send it again")
+            await failed(Request(scope), error)(scope, receive, send)
+        except RequestTooLarge as error:
+            await failed(Request(scope), error)(scope, receive, send)
+        else:
+            if body is not None:
+                await self._app(scope, _replayed(body, receive), send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The whole body, None where whoever sent it has gone.
+
+        Raises:
+            RequestTooLarge: it is larger than what is taken, or says so.
+        """
         body = bytearray()
         said = _length(Headers(scope=scope).get("content-length", ""))
         more = said <= self._largest
         while more and len(body) <= self._largest:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return
+                return None
             body += message.get("body", b"")
             more = message.get("more_body", False)
         if max(said, len(body)) > self._largest:
-            error = RequestTooLarge(f"the request has more than {self._largest:,} bytes: send less at once")
-            await failed(Request(scope), error)(scope, receive, send)
-            return
-        await self._app(scope, _replayed(bytes(body), receive), send)
+            raise RequestTooLarge(f"the request has more than {self._largest:,} bytes: send less at once")
+        return bytes(body)
 
 
 def _length(said: str) -> float:

@@ -26,6 +26,7 @@ from memory_pipeline.listening import address, listening
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.watchdog import POLL, Watchdog
 from memory_pipeline.web.app import create_app
+from memory_pipeline.web.connections import Punctual, make_room
 from memory_pipeline.web.discretion import Discreet
 from memory_pipeline.web.identity import LocalToken
 from memory_pipeline.web.services import Services
@@ -70,6 +71,7 @@ def run_serve(
         held = stack.enter_context(closing(listening(host, port)))
         runtime = stack.enter_context(Runtime(settings, warm=True))
         _refuse_unusable_archive(runtime)
+        make_room()
         services = Services.of(runtime)
         _keep_log(debug=debug)
         _tell_token(settings, services)
@@ -89,7 +91,7 @@ class _Server(uvicorn.Server):
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http="h11",
+            http=Punctual,
             ws="none",
             log_config=None,
             access_log=False,  # ours says no more than it may

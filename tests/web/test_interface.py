@@ -200,3 +200,18 @@ def test_the_description_tells_what_every_field_is_for_and_no_secret(client):
     assert len(found) > 80
     assert [name for name, said in found.items() if not said.get("description")] == []
     assert TOKEN not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("recall", {"question": "x", "families": [1] * 200_000}),
+        ("cards", {"family": "concept", "subject": "s", "detail": "d", "links": [{}] * 200_000}),
+        ("cards", {"family": "concept", "subject": "s", "detail": "d", "concepts": [7] * 200_000}),
+    ],
+)
+def test_what_is_wrong_a_hundred_thousand_times_is_said_a_few_times(program, address, body):
+    answer = program.post(f"{PATH}/{address}", json=body)
+
+    assert answer.status_code == 400
+    assert len(answer.content) < 50_000

@@ -232,7 +232,7 @@ def test_a_notice_fits_into_what_browsers_keep_whatever_it_says(client, letter):
     chance = Random(1)  # noqa: S311  # what repeats itself would be compressed
     varied = "".join(chr(ord(letter) + chance.randrange(1_000)) for _ in range(5_000))
 
-    answer = with_notice(request, Response(), Notice("incomplete", varied, varied[::-1]))
+    answer = with_notice(request, Response(), Notice("incomplete", "Not complete", varied, varied[::-1]))
     cookie = answer.headers["set-cookie"].split(";")[0]
     asking = Request({**request.scope, "headers": [(b"cookie", cookie.encode())]})
 

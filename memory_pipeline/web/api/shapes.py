@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from memory_pipeline.archive.cards import Origin
 from memory_pipeline.archive.listing import LONGEST_PAGE, ListRequest, Sort, State
 from memory_pipeline.cards import Family
+from memory_pipeline.edits import DEPENDENCY_LIMIT, LIST_LIMIT
 
 
 def _written(given: object) -> object:
@@ -42,6 +43,7 @@ _SAID = {
     403: "the token's principal has no role for this in the workspace",
     404: "the archive has no such workspace, or the workspace no such card",
     409: "the card has changed since the version that the edit was based on: `now` says what it says",
+    408: "the request was not sent in time",
     413: "the request is too large",
     429: "too many requests: wait for as long as `Retry-After` says",
     503: "the archive, or what else it takes, is away; nothing was saved",
@@ -59,7 +61,7 @@ class ListQuery(_Body):
     """Which cards to list, all conditions together, in which order, and which page of them."""
 
     text: str = Field("", description="words or parts of words that all occur in a card, or its id")
-    family: list[Family] = Field([], description="cards of any of these")
+    family: list[Family] = Field([], max_length=len(Family), description="cards of any of these")
     concept: str = Field("", description="cards that name this concept")
     database: str = Field("", description="cards that depend on an object of this database")
     schema_: str = Field("", alias="schema", description="likewise, of this schema")
@@ -119,9 +121,15 @@ class _CardFields(_Body):
     context: str = Field("", description="what else was settled on the way; of a solved question alone")
     database: str = Field("", description="the database that it is about")
     schema_: str = Field("", alias="schema", description="the schema that it is about")
-    concepts: list[str] = Field([], description="names of concepts that it needs; not of a solved question")
-    dependencies: list[DependencyBody] = Field([], description="database objects that it depends on, all of them")
-    links: list[LinkBody] = Field([], description="links to make, change or remove; the others stay as they are")
+    concepts: list[str] = Field(
+        [], max_length=LIST_LIMIT, description="names of concepts that it needs; not of a solved question"
+    )
+    dependencies: list[DependencyBody] = Field(
+        [], max_length=DEPENDENCY_LIMIT, description="database objects that it depends on, all of them"
+    )
+    links: list[LinkBody] = Field(
+        [], max_length=LIST_LIMIT, description="links to make, change or remove; the others stay as they are"
+    )
 
 
 Version = Annotated[int, Field(description="the version that the edit was made from", ge=1)]
@@ -143,7 +151,7 @@ class LinksChange(_Body):
     """Links to make, change or remove; the others stay as they are."""
 
     version: Version
-    links: list[LinkBody] = Field(min_length=1, description="which")
+    links: list[LinkBody] = Field(min_length=1, max_length=LIST_LIMIT, description="which")
 
 
 class MergeBody(_Body):
@@ -175,7 +183,9 @@ class RecallBody(_Body):
 
     question: str = Field(description="in any language, at most 20,000 characters")
     limit: int = Field(10, ge=1, le=1_000, description="how many cards to answer with at most")
-    families: list[Family] | None = Field(None, description="only cards of these; by default all")
+    families: list[Family] | None = Field(
+        None, max_length=len(Family), description="only cards of these; by default all"
+    )
     scope: ScopeBody | None = Field(None, description="only cards within it")
     session_id: str | None = Field(None, description="leave out what this session has taken or rejected")
     expand_links: bool = Field(default=False, description="whether linked cards come along")

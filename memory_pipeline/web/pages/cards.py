@@ -11,6 +11,7 @@ from memory_pipeline.archive.listing import Page
 from memory_pipeline.errors import InvalidInput
 from memory_pipeline.web.pages.filters import SIZES, Filters
 from memory_pipeline.web.pages.visiting import Here
+from memory_pipeline.web.rendering import address
 
 router = APIRouter(prefix="/w/{workspace}")
 
@@ -26,7 +27,8 @@ def cards(here: Here, request: Request) -> Response:
         return here.page("cards.html", status=HTTPStatus.BAD_REQUEST, **context)
     pages = _pages(found, int(filters.size))
     if int(filters.page) > pages:  # cards have gone since the address was kept, or somebody typed it
-        return RedirectResponse(f"?{filters.address(page=str(pages))}", HTTPStatus.SEE_OTHER)
+        there = address(request, "cards", workspace=here.workspace)
+        return RedirectResponse(f"{there}?{filters.address(page=str(pages))}", HTTPStatus.SEE_OTHER)
     return here.page("cards.html", filters=filters, sizes=SIZES, found=found, fault=None, pages=pages)
 
 

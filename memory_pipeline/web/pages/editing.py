@@ -19,7 +19,9 @@ from memory_pipeline.errors import (
     InvalidEdit,
     InvalidInput,
     MemoryPipelineError,
+    NotPermitted,
     SchemaOutOfDate,
+    UnknownWorkspace,
     VersionConflict,
 )
 from memory_pipeline.web.failures import status_of
@@ -33,6 +35,8 @@ router = APIRouter(prefix="/w/{workspace}")
 
 _EMPTY_ROWS = 2
 _ANOTHER_ROW = "row"
+# Whatever else comes between a form and its saving: what was typed is shown again.
+_NOT_NOW = (ArchiveUnavailable, SchemaOutOfDate, UnknownWorkspace, NotPermitted)
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ def _saved(here: Place, form: CardForm, card_id: str, edit: Callable[[], Edit]) 
         return _conflicting(here, form, card_id, conflict)
     except CardNotFound as error:
         return _missing(here, form, card_id, error)
-    except (ArchiveUnavailable, SchemaOutOfDate) as error:
+    except _NOT_NOW as error:
         return _form(here, form, Shown(card_id, fault=str(error), status=status_of(error)))
     said = f"{outcome.card_id} is saved, at version {outcome.version}."
     kept = Notice("done", "Done", f"{outcome.card_id} stays as it was: nothing was changed.")
@@ -131,7 +135,7 @@ def _conflicting(here: Place, form: CardForm, card_id: str, conflict: VersionCon
         card = here.curation.detail(here.workspace, card_id)
     except CardNotFound as error:
         return _missing(here, form, card_id, error)
-    except (ArchiveUnavailable, SchemaOutOfDate) as error:
+    except _NOT_NOW as error:
         return _form(here, form, Shown(card_id, fault=str(error), status=status_of(error)))
     who = f"{conflict.updated_by} changed this card at {conflict.updated_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     together = brought_together(form, card, who)
