@@ -322,3 +322,10 @@ class TestAnIssuerAtAnAddress:
         assert person.status_code == 503
         assert "issuer cannot be read now" in person.text
         assert "set-cookie" not in person.headers
+
+
+def test_keys_are_not_taken_from_an_address_that_anybody_on_the_way_could_answer_for(settings):
+    asked = {"jwt_issuer": "i", "jwt_audience": "a", "jwt_keys": "http://login.example/keys"}
+
+    with pytest.raises(InvalidSettings, match="https"):
+        IssuedTokens(settings.model_copy(update=asked))
