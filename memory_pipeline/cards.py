@@ -79,6 +79,11 @@ class Dependency:
             len(name.encode()) <= _LONGEST_NAME for name in (self.database, self.schema, self.table, self.column)
         )
 
+    @property
+    def dotted(self) -> str:
+        """Its name for people, the innermost level last."""
+        return ".".join(level for level in (self.database, self.schema, self.table, self.column) if level)
+
 
 @dataclass(frozen=True, slots=True)
 class CardContent:

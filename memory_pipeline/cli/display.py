@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from memory_pipeline.cards import Dependency, Flag
+from memory_pipeline.cards import Flag
 from memory_pipeline.console import escape, moment_text, put_off, show_table
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def print_card(card: CardDetail) -> None:
     for name in _TEXTS:
         _line(name, getattr(card.content, name))
     _line("concepts", ", ".join(card.content.concepts))
-    _line("depends on", ", ".join(_object(each) for each in card.content.dependencies))
+    _line("depends on", ", ".join(each.dotted for each in card.content.dependencies))
     for flag in card.flags:
         _line("flagged", _flagged(flag))
     _line("index", _state(card.projection))
@@ -144,11 +144,6 @@ def _line(name: str, text: str) -> None:
 def _flagged(flag: str) -> str:
     """A flag and what it says, as far as this library raises it itself: an import keeps others too."""
     return f"{flag}: {Flag(flag).meaning}" if flag in set(Flag) else flag
-
-
-def _object(dependency: Dependency) -> str:
-    levels = (dependency.database, dependency.schema, dependency.table, dependency.column)
-    return ".".join(level for level in levels if level)
 
 
 def _state(point: PointState) -> str:

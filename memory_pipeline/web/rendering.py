@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from memory_pipeline.cards import Dependency, Family, Flag
+from memory_pipeline.cards import Family, Flag
 from memory_pipeline.reviewing import words
 
 _FAMILIES = {
@@ -92,12 +92,6 @@ def flag(value: str) -> str:
     return f"{Flag(value).meaning}" if value in set(Flag) else value
 
 
-def dotted(dependency: Dependency) -> str:
-    """A database object's name with its innermost level last."""
-    levels = (dependency.database, dependency.schema, dependency.table, dependency.column)
-    return ".".join(level for level in levels if level)
-
-
 def origin(value: str) -> str:
     """Where a card came from."""
     return _ORIGINS.get(value, value)
@@ -145,7 +139,6 @@ _TEMPLATES.filters |= {
     "family": family,
     "moment": moment,
     "flag": flag,
-    "dotted": dotted,
     "origin": origin,
     "seconds": seconds,
     "told": words.told,
