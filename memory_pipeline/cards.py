@@ -10,7 +10,8 @@ from memory_pipeline.errors import UnknownWorkspace
 
 _LONGEST_NAME = 255  # bytes
 _LONGEST_SHOWN = 80
-_WORKSPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+WORKSPACE_PATTERN = "[a-z0-9][a-z0-9_-]{0,62}"
+"""What a workspace's name looks like."""
 
 
 class Family(StrEnum):
@@ -118,8 +119,8 @@ class CardContent:
 
 
 def is_workspace_name(name: str) -> bool:
-    """Whether a workspace may be called so: `[a-z0-9][a-z0-9_-]{0,62}`."""
-    return _WORKSPACE.fullmatch(name) is not None
+    """Whether a workspace may be called so; see `WORKSPACE_PATTERN`."""
+    return re.fullmatch(WORKSPACE_PATTERN, name) is not None
 
 
 def workspace_name(name: object) -> str:

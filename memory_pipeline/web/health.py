@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-if TYPE_CHECKING:
-    from memory_pipeline.web.services import Services
+from memory_pipeline.web.services import services
 
 router = APIRouter()
 _THREADS = 4  # beside those of requests: whoever asks how busy it is does not queue behind them
@@ -28,7 +26,7 @@ async def health() -> Response:
 @router.get("/ready")
 async def ready(request: Request) -> Response:
     """Say whether there is an archive to answer from; without index or model it answers in part."""
-    faults = await _outside_the_queue(_services(request).standing.faults)
+    faults = await _outside_the_queue(services(request).standing.faults)
     wrong = {name: fault for name, fault in faults.items() if fault}
     archive = wrong.pop("archive", None)
     body = {"ready": archive is None, "wrong": {"archive": archive} if archive else {}, "degraded": wrong}
@@ -38,10 +36,5 @@ async def ready(request: Request) -> Response:
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
-    shown = await _outside_the_queue(_services(request).metrics.exposition)
+    shown = await _outside_the_queue(services(request).metrics.exposition)
     return Response(shown, media_type=CONTENT_TYPE_LATEST)
-
-
-def _services(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found

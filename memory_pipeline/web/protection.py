@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
 from memory_pipeline.web.failures import RequestTooLarge, RequestTooSlow, TooManyRequests, failed
+from memory_pipeline.web.identity.sessions import COOKIE
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -215,7 +216,7 @@ class Rate:
 
 def _names(request: Request) -> Iterator[str]:
     """Who calls: whoever holds a credential, which need not be one; else, or where these are too many, an address."""
-    credential = request.headers.get("authorization") or request.cookies.get("memory_session")
+    credential = request.headers.get("authorization") or request.cookies.get(COOKIE)
     if credential:
         yield hashlib.sha256(credential.encode(errors="surrogatepass")).hexdigest()
     yield request.client.host if request.client else ""

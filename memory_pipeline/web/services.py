@@ -18,6 +18,8 @@ from memory_pipeline.web.protection import Rate
 from memory_pipeline.web.standing import Standing
 
 if TYPE_CHECKING:
+    from fastapi import Request
+
     from memory_pipeline.runtime import Runtime
     from memory_pipeline.web.identity import Identity
 
@@ -106,6 +108,12 @@ class Services:
         """
         with granted(self.runtime.database, workspace, principal, Role.READER):
             return TimedRecall(self.runtime, self.metrics)
+
+
+def services(request: Request) -> Services:
+    """The services that a request is answered with."""
+    found: Services = request.app.state.services
+    return found
 
 
 def authority_of(runtime: Runtime) -> Authority:

@@ -14,7 +14,7 @@ from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
 from memory_pipeline.web import create_app
 from memory_pipeline.web.identity import Identity, LocalToken
-from memory_pipeline.web.pages.visiting import COOKIE
+from memory_pipeline.web.identity.sessions import COOKIE
 from memory_pipeline.web.services import Services
 from tests.curating import a_runtime, a_workspace
 

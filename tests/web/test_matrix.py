@@ -17,7 +17,7 @@ from memory_pipeline.archive.grants import Role
 from memory_pipeline.curation import Curation
 from memory_pipeline.web import create_app
 from memory_pipeline.web.identity import IssuedTokens
-from memory_pipeline.web.pages.visiting import COOKIE
+from memory_pipeline.web.identity.sessions import COOKIE
 from memory_pipeline.web.protection import Rate
 from memory_pipeline.web.services import Services
 from tests.builders import a_session, clarified

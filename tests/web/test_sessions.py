@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 from memory_pipeline.archive.grants import Principal, Role
 from memory_pipeline.web import create_app
 from memory_pipeline.web.identity import Identity, InvalidToken, Sessions
+from memory_pipeline.web.identity.sessions import COOKIE
 from memory_pipeline.web.pages.notices import Notice, read_notice, with_notice
-from memory_pipeline.web.pages.visiting import COOKIE
 from memory_pipeline.web.services import Services
 from tests.curating import CLINIC, a_creation
 from tests.web.conftest import HOST, TOKEN, csrf

@@ -8,20 +8,15 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from memory_pipeline.archive.grants import Principal
+from memory_pipeline.cards import WORKSPACE_PATTERN
 from memory_pipeline.curation import Curation
 from memory_pipeline.web.identity import InvalidToken
-from memory_pipeline.web.services import Services
+from memory_pipeline.web.services import services
 
 _bearer = HTTPBearer(auto_error=False, description="a token of the configured issuer, or the local one of the home")
 
-Workspace = Annotated[str, Path(description="which workspace", pattern="^[a-z0-9][a-z0-9_-]{0,62}$")]
+Workspace = Annotated[str, Path(description="which workspace", pattern=f"^{WORKSPACE_PATTERN}$")]
 CardId = Annotated[str, Path(description="which card", min_length=1, max_length=255)]
-
-
-def services(request: Request) -> Services:
-    """The services of this process."""
-    found: Services = request.app.state.services
-    return found
 
 
 def caller(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import Request
 
 from memory_pipeline.recall import RecallResult, Scope
-from memory_pipeline.web.api.asking import Asking, Workspace, services
+from memory_pipeline.web.api.asking import Asking, Workspace
 from memory_pipeline.web.api.reading import routes
 from memory_pipeline.web.api.shapes import RecallBody
+from memory_pipeline.web.services import services
 
 router = routes(prefix="/workspaces/{workspace}", tags=["recall"])
 

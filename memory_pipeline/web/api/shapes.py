@@ -11,6 +11,7 @@ from memory_pipeline.archive.cards import Origin
 from memory_pipeline.archive.listing import LONGEST_PAGE, ListRequest, Sort, State
 from memory_pipeline.cards import Family
 from memory_pipeline.edits import DEPENDENCY_LIMIT, LIST_LIMIT
+from memory_pipeline.recall.request import LIMIT_AT_MOST
 
 
 def _written(given: object) -> object:
@@ -182,7 +183,7 @@ class RecallBody(_Body):
     """A question, as a session would ask it."""
 
     question: str = Field(description="in any language, at most 20,000 characters")
-    limit: int = Field(10, ge=1, le=1_000, description="how many cards to answer with at most")
+    limit: int = Field(10, ge=1, le=LIMIT_AT_MOST, description="how many cards to answer with at most")
     families: list[Family] | None = Field(
         None, max_length=len(Family), description="only cards of these; by default all"
     )

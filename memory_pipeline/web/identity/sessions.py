@@ -18,6 +18,9 @@ from itsdangerous import BadData, URLSafeSerializer, URLSafeTimedSerializer
 from memory_pipeline.archive.grants import Principal, Role
 from memory_pipeline.web.identity.authority import Identity, InvalidToken
 
+COOKIE = "memory_session"
+"""The name of the cookie that stands for a token."""
+
 _PURPOSE = "memory-pipeline session"
 _LONGEST = 4_000  # characters; browsers drop a cookie that has, with its name, more than 4,096
 _SIGNER = {"digest_method": hashlib.sha256, "key_derivation": "hmac"}

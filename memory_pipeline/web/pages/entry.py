@@ -9,8 +9,10 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from memory_pipeline.web.identity import InvalidToken
+from memory_pipeline.web.identity.sessions import COOKIE
 from memory_pipeline.web.pages.navigation import home
-from memory_pipeline.web.pages.visiting import COOKIE, Sent, Visiting, page, refuse_foreign, seen_next, services
+from memory_pipeline.web.pages.visiting import Sent, Visiting, page, refuse_foreign, seen_next
+from memory_pipeline.web.services import services
 
 router = APIRouter()
 

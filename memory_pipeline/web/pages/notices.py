@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from itsdangerous import BadData
 
+from memory_pipeline.web.services import services
+
 if TYPE_CHECKING:
     from fastapi import Request
     from fastapi.responses import Response
 
     from memory_pipeline.curation import Outcome
-    from memory_pipeline.web.services import Services
 
 Kind = Literal["done", "under way", "incomplete"]
 """All of it is done; somebody is at what is not yet; something keeps it from being done. What is not saved at all is
@@ -53,7 +54,7 @@ def notice_of(outcome: Outcome, text: str) -> Notice:
 def read_notice(request: Request) -> Notice | None:
     """What the last change left to say."""
     try:
-        said = _services(request).sessions.notices.loads(request.cookies.get(_COOKIE, ""), max_age=_SECONDS)
+        said = services(request).sessions.notices.loads(request.cookies.get(_COOKIE, ""), max_age=_SECONDS)
     except BadData:
         return None
     return Notice(**said)
@@ -76,11 +77,6 @@ def with_notice(request: Request, response: Response, notice: Notice | None) -> 
 
 
 def _signed(request: Request, notice: Notice) -> str:
-    signer = _services(request).sessions.notices
+    signer = services(request).sessions.notices
     short = ({**asdict(notice), "text": notice.text[:n], "reason": notice.reason[:n]} for n in _LENGTHS)
     return next(cookie for said in short if len(cookie := str(signer.dumps(said))) <= _LONGEST)
-
-
-def _services(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from memory_pipeline.archive.grants import Role
 from memory_pipeline.cards import Family
 from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable, InvalidInput
 from memory_pipeline.recall import Drop, Scope
 from memory_pipeline.web.failures import status_of
 from memory_pipeline.web.pages.numbers import whole
 from memory_pipeline.web.pages.signals import SIGNALS
-from memory_pipeline.web.pages.visiting import Here, Place, Sent, services
+from memory_pipeline.web.pages.visiting import Here, Place, Sent
+from memory_pipeline.web.services import services
 
 if TYPE_CHECKING:
     from starlette.datastructures import FormData
@@ -101,7 +101,6 @@ def _found(here: Place, asked: Asked) -> RecallResult:
 def _page(here: Place, asked: Asked, found: RecallResult | None, error: MemoryPipelineError | None = None) -> Response:
     status = HTTPStatus.OK if error is None else status_of(error)
     away = isinstance(error, IndexUnavailable | EmbedderUnavailable)
-    manages = here.role is Role.ADMINISTRATOR
-    context = {"asked": asked, "found": found, "error": error, "away": away, "manages": manages}
+    context = {"asked": asked, "found": found, "error": error, "away": away}
     words = {"signals": SIGNALS, "drops": {each: each.meaning for each in Drop}, "all_families": list(Family)}
     return here.page("recall.html", status=status, **context, **words)

@@ -13,8 +13,9 @@ from memory_pipeline.candidates import Correction, Retraction, Rollback
 from memory_pipeline.errors import InvalidInput, MemoryPipelineError, ReviewOvertaken
 from memory_pipeline.web.failures import status_of
 from memory_pipeline.web.pages.numbers import whole
-from memory_pipeline.web.pages.visiting import Here, Place, Sent, Visiting, Workspace, services, unsure_place
+from memory_pipeline.web.pages.visiting import Here, Place, Sent, Visiting, Workspace, unsure_place
 from memory_pipeline.web.rendering import address
+from memory_pipeline.web.services import services
 
 if TYPE_CHECKING:
     from starlette.datastructures import FormData

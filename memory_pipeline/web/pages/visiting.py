@@ -14,26 +14,20 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
 from memory_pipeline.archive.grants import Role
+from memory_pipeline.cards import WORKSPACE_PATTERN
 from memory_pipeline.curation import Curation
 from memory_pipeline.errors import InvalidInput, NotPermitted
 from memory_pipeline.web.failures import ForeignRequest, SignInNeeded
-from memory_pipeline.web.identity.sessions import Visit
+from memory_pipeline.web.identity.sessions import COOKIE, Visit
 from memory_pipeline.web.pages.navigation import Entry, navigation
 from memory_pipeline.web.pages.notices import Notice, read_notice, with_notice
 from memory_pipeline.web.rendering import address, rendered
-from memory_pipeline.web.services import Services
+from memory_pipeline.web.services import services
 
-COOKIE = "memory_session"
 CSRF_FIELD = "csrf"
 _FIELDS_AT_MOST = 100_000
 
-Workspace = Annotated[str, Path(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")]
-
-
-def services(request: Request) -> Services:
-    """The services of this process."""
-    found: Services = request.app.state.services
-    return found
+Workspace = Annotated[str, Path(pattern=f"^{WORKSPACE_PATTERN}$")]
 
 
 def visit(request: Request) -> Visit:
@@ -117,6 +111,11 @@ class Place:
     def pages(self) -> list[Entry]:
         """The pages of the workspace that the visitor may see."""
         return list(navigation(self.request, self.workspace, self.role)) if self.role else []
+
+    @property
+    def manages(self) -> bool:
+        """Whether the visitor may look at cards and change them, so that links lead there."""
+        return self.role is Role.ADMINISTRATOR
 
     def sure(self) -> Place:
         """The place, once it is known what the visitor may do there; see `place`."""
