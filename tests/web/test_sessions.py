@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from http.cookies import SimpleCookie
 from random import Random
 
+import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,6 +23,7 @@ from memory_pipeline.web.services import Services
 from tests.curating import CLINIC, a_creation
 from tests.web.conftest import HOST, TOKEN, csrf
 from tests.web.issuing import Key, issued_by
+from tests.web.serving import Issuer, served
 from tests.web.walking import filled, forms
 
 SECRET = b"a secret of thirty-two characters"
@@ -241,3 +243,18 @@ def test_a_notice_fits_into_what_browsers_keep_whatever_it_says(client, letter):
     assert varied.startswith(said.text)
     assert varied[::-1].startswith(said.reason)
     assert min(len(said.text), len(said.reason)) >= 100
+
+
+def test_behind_a_proxy_that_does_tls_cookies_are_for_https_alone(settings, tmp_path):
+    issuer = Issuer(tmp_path)
+    with served(tmp_path / "log", issuer.environment(settings)) as web:
+        sent = {"token": issuer.token("anna")}
+        plain = httpx.post(f"{web.address}/sign-in", data=sent)
+        behind = httpx.post(f"{web.address}/sign-in", data=sent, headers={"X-Forwarded-Proto": "https"})
+        # What another name is told by is the Host that the proxy hands on, and nothing beside it.
+        other = httpx.get(f"{web.address}/sign-in", headers={"X-Forwarded-Host": "evil.example"})
+
+    assert not given(plain)["secure"]
+    assert given(behind)["secure"]
+    assert other.status_code == 200
+    assert "evil" not in other.text
