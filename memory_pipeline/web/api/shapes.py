@@ -133,7 +133,7 @@ class _CardFields(_Body):
     )
 
 
-Version = Annotated[int, Field(description="the version that the edit was made from", ge=1)]
+Version = Annotated[int, Field(description="the version that the edit was made from", ge=1, strict=True)]
 
 
 class NewCard(_CardFields):
