@@ -82,10 +82,12 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
-def root(whole, tmp_path):
-    copy(whole, tmp_path / "index")
-    yield tmp_path / "index"
-    shutil.rmtree(tmp_path)
+def root(whole, room, tmp_path, request):
+    # In memory, files that the engine has mapped have no holes: whoever counts the room of a copy needs a disk.
+    place = tmp_path if "full" in request.fixturenames else room
+    copy(whole, place / "index")
+    yield place / "index"
+    shutil.rmtree(place / "index")
 
 
 @pytest.fixture
