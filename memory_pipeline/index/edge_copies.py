@@ -163,9 +163,9 @@ class Copies:
                     self._discarding.discard(thread)
 
         thread = threading.Thread(target=discard, name="memory-pipeline-discard")
-        with self._guard:
+        with self._guard:  # in which it is started too: whoever finds it there waits for its end
             self._discarding.add(thread)
-        thread.start()
+            thread.start()
 
     def _finish_discarding(self) -> None:
         with self._guard:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from memory_pipeline.settings import Settings
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Longer than clients and proxies keep a connection (nginx: 60): whoever closes first must not be the one that is asked,
+# or a request would meet a connection that is closed at that moment.
+_KEEP_ALIVE_SECONDS = 75
 _FINISH_SECONDS = 5  # for requests under way
 _LEAVE_SECONDS = 1.0  # for their threads, once archive and index are closed
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -96,6 +99,7 @@ class _Server(uvicorn.Server):
             log_config=None,
             access_log=False,  # ours says no more than it may
             server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=_FINISH_SECONDS,
         )
         super().__init__(config)

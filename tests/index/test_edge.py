@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -541,3 +542,24 @@ def test_a_file_in_the_place_of_the_index_is_no_index_from_which_everything_was_
     root.touch()
     with pytest.raises(IndexUnavailable, match="is no directory"):
         use(opened(), target)
+
+
+def test_a_copy_whose_discarding_has_not_begun_yet_is_waited_for(monkeypatch):
+    begin = threading.Thread.start
+
+    def slowly(thread):
+        time.sleep(0.2 if thread.name == "memory-pipeline-discard" else 0)
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", slowly)
+    monkeypatch.setattr(edge_copies, "_discard", lambda _: None)
+    copies = edge_copies.Copies(1.0)
+    aside = threading.Thread(target=copies._discard_aside, args=(None,))
+    aside.start()
+    while not copies._discarding:
+        time.sleep(0.001)
+
+    copies._finish_discarding()
+
+    aside.join()
+    assert not copies._discarding

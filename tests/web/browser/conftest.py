@@ -35,7 +35,8 @@ def _browser() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+# For as long as it runs, its event loop runs in this thread, where no other could be run by another test.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Its own sandbox needs what containers do not give to root; it meets nothing here but this server's pages.
