@@ -172,7 +172,9 @@ class Settings(BaseSettings):
     )
 
     web_secret: SecretStr | None = Field(
-        None, min_length=32, description="signs the cookies of pages; by default one that lasts as long as the process"
+        None,
+        min_length=32,
+        description="signs the cookies of pages; made of the home's token, or else anew at each start",
     )
     web_session_hours: float = Field(8.0, gt=0, le=168, description="for how long somebody stays signed in")
     web_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
