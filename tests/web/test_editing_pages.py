@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from memory_pipeline.archive.grants import Role
 from memory_pipeline.cards import Dependency, Family
 from memory_pipeline.curation import Curation
 from memory_pipeline.edits import Change, Delete, Link
@@ -338,6 +339,19 @@ def test_with_the_archive_away_what_was_typed_is_there_still(admin, watched, mon
     assert opened(answer.text)["detail"] == "long and dear"
     assert "Not saved" in answer.text
     assert CLINIC in answer.text
+
+
+def test_with_the_role_or_the_workspace_gone_what_was_typed_is_there_still(admin, curation):
+    form = {**opened(admin.get(NEW, params={"family": "concept"}).text), "subject": "s", "detail": "long and dear"}
+
+    curation.give(CLINIC, "another", Role.ADMINISTRATOR)
+    curation.give(CLINIC, curation.principal, Role.READER)
+    forbidden = admin.post(NEW, data=form)
+    Curation(curation._runtime, "another").remove_workspace(CLINIC)
+    gone = admin.post(NEW, data=form)
+
+    assert (forbidden.status_code, gone.status_code) == (403, 404)
+    assert {opened(page.text)["detail"] for page in (forbidden, gone)} == {"long and dear"}
 
 
 class TestDeletion:

@@ -201,7 +201,8 @@ class CardForm:
         return tuple(row.link() for row in self.links if self._counts(row, everything=everything))
 
     def _counts(self, row: LinkRow, *, everything: bool) -> bool:
-        return not row.blank and not (row.remove and everything) if everything else row.touched
+        """Whether a row is part of the edit: of a new card all that are filled in, else those that were touched."""
+        return not (row.blank or row.remove) if everything else row.touched
 
     def _read(self, names: Any) -> dict[str, Any]:
         """The values of some fields as the library has them."""

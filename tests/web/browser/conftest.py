@@ -119,7 +119,7 @@ def sign_in(page: Page) -> None:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds on a page that is serious or critical, each with where."""
+    """What axe finds on a page that is more than minor, each with where."""
     found = Axe().run(page).response["violations"]
     return [
         f"{each['id']}: {node['target']}: {node['failureSummary']}"
