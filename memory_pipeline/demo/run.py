@@ -52,7 +52,7 @@ class DemoOutcome:
     def notes(self) -> list[str]:
         """Where things are, and what to do next."""
         where = self.home.resolve()
-        return [f"The demo's home is {where}", f"To look at it in Dagster: MEMORY_HOME={self.home} make dev"]
+        return [f"The demo's home is {where}", f"In Dagster and on its pages: MEMORY_HOME={self.home} make dev"]
 
     def as_json(self) -> dict[str, Any]:
         """The outcome as JSON-ready values."""
