@@ -1,0 +1,79 @@
+"""What benchmarks share: a model that costs nothing, a workspace full of cards, and a report as a table and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import shake_128
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from memory_pipeline.archive import cards, workspaces
+from memory_pipeline.cards import CardContent, Family
+from memory_pipeline.embedding.base import Role, Vectors
+from memory_pipeline.runtime import Runtime
+
+_BATCH = 1_000
+
+
+class StubEmbedder:
+    """Gives every text its vector at once, the same one each time, so that a model's time is left out."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Vectors of shape (len(texts), dimension) and length 1: of each text and role its own."""
+        drawn = b"".join(shake_128(f"{role}{text}".encode()).digest(self.dimension) for text in texts)
+        vectors = np.frombuffer(drawn, np.uint8).reshape(len(texts), self.dimension).astype(np.float32) - 127.5
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def truncates(self, texts: Sequence[str], role: Role) -> list[bool]:  # noqa: ARG002  # no role has a window
+        """No text is too long."""
+        return [False] * len(texts)
+
+
+def concepts(count: int) -> list[CardContent]:
+    """Concepts that differ in subject and detail."""
+    return [CardContent(Family.CONCEPT, f"subject {n}", f"detail {n}") for n in range(count)]
+
+
+def fill(runtime: Runtime, workspace: str, count: int) -> None:
+    """Make a workspace with so many cards, none of them projected yet."""
+    workspaces.make(runtime.database, workspace, language="italian", principal="benchmark")
+    made = concepts(count)
+    for start in range(0, count, _BATCH):
+        with runtime.database.transaction(workspace, writing=True) as tx:
+            cards.create(tx, made[start : start + _BATCH], origin="hand", principal="benchmark")
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def arguments_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser that knows `--json FILE`, which `report` takes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    return parser
+
+
+def report(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], figures: Mapping[str, Any], to: Path | None
+) -> None:
+    """Print the rows as a table, and write the figures as JSON where asked."""
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*map(str, row))
+    Console(width=160).print(table)
+    if to:
+        to.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
