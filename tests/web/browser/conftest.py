@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from memory_pipeline.curation import Curation
 from memory_pipeline.errors import IndexUnavailable
@@ -25,6 +25,7 @@ from memory_pipeline.web.services import Services
 from tests.curating import CLINIC, Gone, a_workspace
 
 TOKEN = "the token of this home"  # noqa: S105  # of a test
+_PATIENCE = 60_000  # milliseconds: a busy machine is slow, and that is no fault of a page
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -86,7 +87,8 @@ def site(settings: Settings) -> Iterator[Site]:
 def context(chromium: Browser, site: Site) -> Iterator[BrowserContext]:
     """A fresh browser profile. Whatever it refuses to run, or fails to, is an error of the test."""
     context = chromium.new_context(base_url=site.address, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(_PATIENCE)
+    expect.set_options(timeout=_PATIENCE)
     said: list[str] = []
     context.on("weberror", lambda error: said.append(str(error.error)))
     context.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
@@ -111,11 +113,16 @@ def window(visitor: Page) -> Page:
     return visitor
 
 
+def go(control: Locator) -> None:
+    """Press a link or button, and wait for the page that it leads to, as a person does before they go on."""
+    with control.page.expect_navigation():
+        control.click()
+
+
 def sign_in(page: Page) -> None:
     page.goto("/sign-in")
     page.get_by_label("Token").fill(TOKEN)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/")
+    go(page.get_by_role("button", name="Sign in"))
 
 
 def violations(page: Page) -> list[str]:

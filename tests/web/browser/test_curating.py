@@ -6,31 +6,31 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.curating import CLINIC, a_creation
-from tests.web.browser.conftest import Site, picture, sign_in, violations
+from tests.web.browser.conftest import Site, go, picture, sign_in, violations
 
 CARDS, RECALL, PENDING = (f"/w/{CLINIC}/{name}" for name in ("cards", "recall", "pending"))
 
 
 def create(page: Page, subject: str, detail: str) -> None:
     page.goto(CARDS)
-    page.get_by_role("link", name="New card").click()
-    page.get_by_role("link", name="Concept What a word").click()
+    go(page.get_by_role("link", name="New card"))
+    go(page.get_by_role("link", name="Concept What a word"))
     page.get_by_label("Subject").fill(subject)
     page.get_by_label("Detail").fill(detail)
-    page.get_by_role("button", name="Create card").click()
+    go(page.get_by_role("button", name="Create card"))
 
 
 def delete(page: Page, card_id: str) -> None:
     page.goto(f"{CARDS}/{card_id}")
-    page.get_by_role("link", name="Delete…").click()
-    page.get_by_role("button", name=f"Delete {card_id}").click()
+    go(page.get_by_role("link", name="Delete…"))
+    go(page.get_by_role("button", name=f"Delete {card_id}"))
 
 
 def recalled(page: Page, question: str) -> str:
     """What recall shows for a question."""
     page.goto(RECALL)
     page.get_by_label("Question, as a session").fill(question)
-    page.get_by_role("button", name="Ask").click()
+    go(page.get_by_role("button", name="Ask"))
     return page.get_by_role("main").inner_text()
 
 
@@ -39,13 +39,14 @@ def test_a_card_goes_from_its_making_to_its_end(window, context, site):
     expect(window.get_by_role("status")).to_contain_text("Done")
     assert violations(window) == []
 
-    window.get_by_role("link", name="Change", exact=True).click()
+    go(window.get_by_role("link", name="Change", exact=True))
     window.get_by_label("Rationale").fill("come lo intende il reparto")
-    window.get_by_role("button", name="Save").click()
+    go(window.get_by_role("button", name="Save"))
+    expect(window.get_by_role("status")).to_contain_text("Done")
     window.close()
     again = context.new_page()
     again.goto(f"{CARDS}?text=reparto")
-    again.get_by_role("link", name="mem-0001").click()
+    go(again.get_by_role("link", name="mem-0001"))
 
     expect(again.get_by_role("main")).to_contain_text("recallable")
     expect(again.get_by_role("main")).to_contain_text("Version 2")
@@ -59,21 +60,21 @@ def test_with_the_index_away_what_is_saved_is_told_from_what_is_recallable_and_c
     create(window, "Paziente attivo", "flag_attivo = TRUE")
     back = site.without_index()
 
-    window.get_by_role("link", name="Change", exact=True).click()
+    go(window.get_by_role("link", name="Change", exact=True))
     window.get_by_label("Detail").fill("flag_attivo = TRUE e in carico")
-    window.get_by_role("button", name="Save").click()
+    go(window.get_by_role("button", name="Save"))
     expect(window.get_by_role("status")).to_contain_text("Saved, but not recallable yet")
     expect(window.get_by_role("status")).to_contain_text("the index is away")
     create(window, "Ricovero", "dimesso dopo una notte")
     delete(window, "mem-0002")
-    window.get_by_role("link", name="See what is pending").click()
+    go(window.get_by_role("link", name="See what is pending"))
     expect(window.get_by_role("region")).to_contain_text("Deleted card mem-0002")
     assert violations(window) == []
-    window.get_by_role("button", name="Retry all now").click()
+    go(window.get_by_role("button", name="Retry all now"))
     expect(window.get_by_role("status").first).to_contain_text("the index is away")
 
     back()
-    window.get_by_role("button", name="Retry all now").click()
+    go(window.get_by_role("button", name="Retry all now"))
     expect(window.get_by_role("main")).to_contain_text("Nothing is pending")
     assert "e in carico" in recalled(window, "pazienti attivi")
 
@@ -84,11 +85,11 @@ def test_of_two_windows_the_second_sees_what_the_first_wrote_and_loses_nothing(w
     for page in (window, other):
         page.goto(f"{CARDS}/mem-0001/edit")
     window.get_by_label("Detail").fill("dalla prima finestra")
-    window.get_by_role("button", name="Save").click()
+    go(window.get_by_role("button", name="Save"))
 
     other.get_by_label("Detail").fill("dalla seconda finestra")
     other.get_by_label("Subject").fill("Paziente in carico")
-    other.get_by_role("button", name="Save").click()
+    go(other.get_by_role("button", name="Save"))
 
     expect(other.get_by_role("alert")).to_contain_text("Not saved")
     expect(other.get_by_label("Detail", exact=False).first).to_have_value("dalla seconda finestra")
@@ -96,7 +97,7 @@ def test_of_two_windows_the_second_sees_what_the_first_wrote_and_loses_nothing(w
     assert violations(other) == []
     picture(other, "conflict")
     other.get_by_label("keep theirs").check()
-    other.get_by_role("button", name="Save").click()
+    go(other.get_by_role("button", name="Save"))
     content = site.curation.detail(CLINIC, "mem-0001").content
     assert (content.subject, content.detail) == ("Paziente in carico", "dalla prima finestra")
 
@@ -123,6 +124,7 @@ def test_the_keyboard_alone_signs_in_makes_changes_and_deletes(visitor, site):
             keys.press("Enter")
 
     visitor.goto(CARDS)
+    expect(visitor.get_by_label("Token")).to_be_focused()
     keys.type("the token of this home")
     follow()
     follow("New card")

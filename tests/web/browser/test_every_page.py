@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.demo.run import WORKSPACE, copy_samples
 from memory_pipeline.propagation import project
-from tests.web.browser.conftest import picture, sign_in, violations
+from tests.web.browser.conftest import go, picture, sign_in, violations
 
 PAGES = {
     "workspaces": "/",
@@ -74,14 +74,14 @@ def test_answers_to_forms_are_accessible(sampled, visitor):
     visitor.goto(f"/w/{WORKSPACE}/recall")
     visitor.get_by_label("Question, as a session").fill("Quanti pazienti attivi hanno fatto un'ablazione nel 2024?")
     visitor.get_by_label("Cards at most").fill("3")
-    visitor.get_by_role("button", name="Ask").click()
+    go(visitor.get_by_role("button", name="Ask"))
     assert violations(visitor) == []
     picture(visitor, "recall")
 
     visitor.goto(f"/w/{WORKSPACE}/sessions/psd-2026-020/review")
     picture(visitor, "review")
     visitor.get_by_role("radio", name="Not now").last.check()
-    visitor.get_by_role("button", name="Record these decisions").click()
+    go(visitor.get_by_role("button", name="Record these decisions"))
     expect(visitor.get_by_role("main")).to_contain_text("Saved and recallable")
     assert violations(visitor) == []
 
@@ -90,6 +90,6 @@ def test_answers_to_forms_are_accessible(sampled, visitor):
     visitor.get_by_label("Other card").first.fill("mem-9999")
     visitor.get_by_label("Meaning").first.fill("is")
     visitor.get_by_label("Detail").evaluate("field => field.required = false")
-    visitor.get_by_role("button", name="Create card").click()
+    go(visitor.get_by_role("button", name="Create card"))
     expect(visitor.get_by_role("alert").first).to_contain_text("Not saved")
     assert violations(visitor) == []

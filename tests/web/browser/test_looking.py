@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.curating import CLINIC, a_creation
-from tests.web.browser.conftest import sign_in, violations
+from tests.web.browser.conftest import go, sign_in, violations
 
 
 def test_somebody_who_signs_in_chooses_a_workspace_and_sees_its_cards(visitor, site):
@@ -14,7 +14,7 @@ def test_somebody_who_signs_in_chooses_a_workspace_and_sees_its_cards(visitor, s
     sign_in(visitor)
     visitor.goto(f"/w/{CLINIC}/cards?text=paziente")
     assert violations(visitor) == []
-    visitor.get_by_role("link", name="mem-0001").click()
+    go(visitor.get_by_role("link", name="mem-0001"))
 
     assert visitor.get_by_role("heading", level=1).inner_text() == "mem-0001 Paziente attivo"
     assert violations(visitor) == []
