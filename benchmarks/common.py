@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import shake_128
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,28 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+@dataclass
+class Memory:
+    """What a block took."""
+
+    mib: float = 0.0
+
+
+@contextmanager
+def memory_over() -> Iterator[Memory]:
+    """How many MiB the process had in memory at the peak of a block, over what it had when the block began (Linux)."""
+    taken = Memory()
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # begins the peak anew; see proc(5)
+    before = _in_memory("VmRSS")
+    yield taken
+    taken.mib = (_in_memory("VmHWM") - before) / 1024
+
+
+def _in_memory(name: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def arguments_of(description: str | None) -> argparse.ArgumentParser:

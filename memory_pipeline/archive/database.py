@@ -28,7 +28,10 @@ from memory_pipeline.errors import (
 # Moments are read back in UTC whatever the server is set to: Python holds the hour in which a zone's clocks are put
 # back for unequal to the same moment in any other zone.
 _SETTINGS = "set_config('memory.workspace', :workspace, true), set_config('TimeZone', 'UTC', true)"
-_BY_KEY = "set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
+_BY_KEY = ", ".join(
+    f"set_config('{name}', '{value}', true)"
+    for name, value in {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_custom_plan"}.items()
+)
 _LANGUAGE = "(SELECT language FROM workspace WHERE workspace = :workspace) AS language"
 _ENTER = text(f"SELECT {_SETTINGS}, {_LANGUAGE}")
 _ENTER_BY_KEY = text(f"SELECT {_SETTINGS}, {_BY_KEY}, {_LANGUAGE}")

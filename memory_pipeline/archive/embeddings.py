@@ -35,16 +35,13 @@ def keep(tx: Tx, identity: str, vectors: Mapping[tuple[Role, str], Kept]) -> Non
 
     They are written in the order of their keys: of two that keep the same ones, one then waits for the other.
     """
-    tx.run_many(
-        _SQL["keep"],
-        [
-            {
-                "identity": identity,
-                "role": role.value,
-                "text_hash": text_hash,
-                "vector": vectors[role, text_hash].vector,
-                "truncated": vectors[role, text_hash].truncated,
-            }
-            for role, text_hash in sorted(vectors)
-        ],
-    )
+    keys = sorted(vectors)
+    if keys:
+        tx.run(
+            _SQL["keep"],
+            identity=identity,
+            roles=[role.value for role, _ in keys],
+            hashes=[text_hash for _, text_hash in keys],
+            vectors=[vectors[key].vector for key in keys],
+            truncated=[vectors[key].truncated for key in keys],
+        )

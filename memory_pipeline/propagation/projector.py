@@ -10,7 +10,8 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
-from itertools import chain
+from itertools import chain, compress
+from operator import not_
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import identities, projections
@@ -31,6 +32,7 @@ from memory_pipeline.points import (
 )
 from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
+from memory_pipeline.propagation.pace import Pace
 from memory_pipeline.propagation.repair import repair
 from memory_pipeline.propagation.sampling import Sampling
 from memory_pipeline.propagation.switch import complete, current_identities, make_live, record_live, sharing
@@ -46,9 +48,6 @@ if TYPE_CHECKING:
     from memory_pipeline.propagation.vectors import KnownVector
     from memory_pipeline.runtime import Runtime
 
-# Items; what is lost when a run is killed is at most the certification of these. Vectors are kept and progress is told
-# more often. Smaller batches would do that too, but an embedded shard takes as long to write 16 points as 256.
-_BATCH = 256
 _TRIED = 4  # items of a failed batch at most, to tell an outage from refusals
 _GIVEN_UP = 32  # attempts in vain one after the other, after which it is an outage all the same
 Unavailable = EmbedderUnavailable | IndexIncompatible | IndexUnavailable
@@ -175,10 +174,10 @@ class _Run:
         """Make ready for some collections; how many of their points are pending."""
         database = self._runtime.database
         # Apart from what follows: it waits for whoever makes a card, who keeps others from what `hasten` changes.
-        with database.transaction(self._workspace) as tx:
+        with database.transaction(self._workspace, by_key=True) as tx:
             identities.register(tx, self._embeddings)
         self._notice_losses()
-        with database.transaction(self._workspace) as tx:
+        with database.transaction(self._workspace, by_key=True) as tx:
             self._lexicon = lexicon(tx.language)
             for collection in collections if retry_now else ():
                 projections.hasten(tx, self._identity, collection, self._items)
@@ -194,7 +193,7 @@ class _Run:
                     distrust_collection(self._runtime, self._target(collection), "the index has lost the collection")
 
     def count_pending(self, collections: Sequence[Collection]) -> int:
-        with self._runtime.database.transaction(self._workspace) as tx:
+        with self._runtime.database.transaction(self._workspace, by_key=True) as tx:
             return sum(s.pending for s in projections.states(tx, self._identity) if s.collection in collections)
 
     def collection(self, collection: Collection) -> None:
@@ -203,9 +202,12 @@ class _Run:
             if not held:
                 self.report.busy = True
                 return
-            while items := self._next(collection):
+            pace = Pace()
+            while items := self._next(collection, pace.size):
                 self._in_vain = 0
-                if (error := self._batch(collection, items)) is not None:
+                with pace.measured():
+                    error = self._batch(collection, items)
+                if error is not None:
                     raise error
                 self._tell()
 
@@ -217,9 +219,9 @@ class _Run:
         done = self.report.written + self.report.removed + self.report.deferred + ahead
         self._progress(min(done, self._total), self._total)
 
-    def _next(self, collection: Collection) -> list[Wanted]:
-        with self._runtime.database.transaction(self._workspace) as tx:
-            return projections.pending(tx, self._identity, collection, _BATCH, items=self._items)
+    def _next(self, collection: Collection, limit: int) -> list[Wanted]:
+        with self._runtime.database.transaction(self._workspace, by_key=True) as tx:
+            return projections.pending(tx, self._identity, collection, limit, items=self._items)
 
     def _batch(self, collection: Collection, items: Sequence[Wanted]) -> Unavailable | None:
         """Write and remove the points of some items, and put off those for which that fails.
@@ -346,10 +348,10 @@ class _Run:
         points = [self._point(into, item, texts[item.item_id], known) for item in items]
         self._ensure(collection, into)
         held = runtime.index.upsert(into, points)
-        written = [item for item, point in zip(items, points, strict=True) if point.id in held]
+        took = [point.id in held for point in points]
         truncated = {i for i, ts in texts.items() if any(known[text_key(t)].truncated for t in ts)}
-        self._certify(collection, written, truncated)
-        self._defer_refused(collection, [item for item in items if item not in written])
+        self._certify(collection, list(compress(items, took)), truncated)
+        self._defer_refused(collection, list(compress(items, map(not_, took))))
 
     def _ensure(self, collection: Collection, into: Target) -> None:
         if collection not in self._ensured:
@@ -358,7 +360,7 @@ class _Run:
 
     def _certify(self, collection: Collection, written: Sequence[Wanted], truncated: set[str]) -> None:
         held = {item.item_id: item.fingerprint for item in written if item.fingerprint is not None}
-        with self._runtime.database.transaction(self._workspace) as tx:
+        with self._runtime.database.transaction(self._workspace, by_key=True) as tx:
             certified = projections.certify(tx, self._identity, collection, held, truncated=truncated)
         self.report.written += certified
         self.report.overtaken += len(held) - certified
@@ -366,7 +368,7 @@ class _Run:
     def _remove(self, collection: Collection, items: Sequence[Wanted]) -> None:
         ids = [item.item_id for item in items]
         self._runtime.index.delete(self._target(collection), [point_id(self._workspace, item) for item in ids])
-        with self._runtime.database.transaction(self._workspace) as tx:
+        with self._runtime.database.transaction(self._workspace, by_key=True) as tx:
             removed = projections.certify_removed(tx, self._identity, collection, ids)
         self.report.removed += removed
         self.report.overtaken += len(ids) - removed
@@ -378,7 +380,7 @@ class _Run:
 
     def _defer(self, collection: Collection, items: Sequence[Wanted], reason: str) -> None:
         ids = [item.item_id for item in items]
-        with self._runtime.database.transaction(self._workspace) as tx:
+        with self._runtime.database.transaction(self._workspace, by_key=True) as tx:
             self.report.deferred += projections.defer(tx, self._identity, collection, ids, reason)
 
     def _point(

@@ -39,6 +39,7 @@ from tests.curating import a_creation
 from tests.doubles import FaultyEmbedder, FaultyIndex
 from tests.editors import Editor, a_content
 from tests.processes import PROJECTION, finished, project_until_killed, started
+from tests.propagation.pacing import batches_of
 
 W = "clinic"
 TARGET = 600.0
@@ -280,7 +281,7 @@ class TestOneOfFiveIsRefused:
         assert clinic.left().keys() == set(ids[::5])
 
     def test_so_many_refused_ones_that_they_look_like_an_outage_hold_up_the_others_once(self, clinic, monkeypatch):
-        monkeypatch.setattr(projector, "_BATCH", 4)
+        batches_of(monkeypatch, 4)
         ids = clinic.hold(8)
         for card in ids[:4]:
             refuse(clinic, card, EmbedderUnavailable("the server answered 400"), by="model")
@@ -291,7 +292,7 @@ class TestOneOfFiveIsRefused:
         assert clinic.items_held() == ids[4:]
 
     def test_so_many_that_nobody_foresaw_hold_up_no_other_batch(self, clinic, monkeypatch):
-        monkeypatch.setattr(projector, "_BATCH", 40)
+        batches_of(monkeypatch, 40)
         ids = clinic.hold(60)
         for card in ids[:41]:
             refuse(clinic, card, ValueError("no such token"), by="model")
@@ -345,7 +346,7 @@ class TestAnOutageWhileTheRefusedOnesAreLookedFor:
 
     def test_is_over_for_the_others_first_in_the_next_run(self, given_up, monkeypatch):
         tried = {item for item, left in given_up.left().items() if left.attempts}
-        monkeypatch.setattr(projector, "_BATCH", 10)
+        batches_of(monkeypatch, 10)
         given_up.index.writes.clear()
         given_up.index.after_upsert = at_call(3, lambda: order.update(given_up.index.writes))
         order: Counter[str] = Counter()
@@ -405,7 +406,7 @@ class TestOvertaken:
 
 class TestTwoProjectorsAtOnce:
     def test_of_two_threads_each_text_is_embedded_once_and_each_point_written_once(self, clinic, monkeypatch):
-        monkeypatch.setattr(projector, "_BATCH", 10)
+        batches_of(monkeypatch, 10)
         ids = clinic.hold(35)
         both, alone = threading.Barrier(2, timeout=60), projector.alone
         monkeypatch.setattr(
@@ -520,7 +521,7 @@ def test_a_model_that_fails_once_leaves_no_fingerprint_and_no_vector_and_the_nex
 
 
 def test_201_cards_are_written_in_batches_of_100_once_and_a_removal_deletes_one_point(clinic, monkeypatch):
-    monkeypatch.setattr(projector, "_BATCH", 100)
+    batches_of(monkeypatch, 100)
     *_, last = clinic.hold(201)
     assert clinic.project().written == 201
     assert clinic.index.batches == [("memory_cards", 100), ("memory_cards", 100), ("memory_cards", 1)]
@@ -550,7 +551,7 @@ def test_a_further_confirmation_writes_one_question_and_no_card_which_is_recalla
 
 
 def test_writes_that_race_with_the_deletion_of_a_workspace_s_points_are_made_up_for(clinic, monkeypatch, chance):
-    monkeypatch.setattr(projector, "_BATCH", 20)
+    batches_of(monkeypatch, 20)
     points = [point_id(W, card) for card in clinic.hold(40)]
     deletions = [lambda: clinic.index.drop(clinic.into()), lambda: clinic.index.delete(clinic.into(), points)]
     clinic.project()

@@ -12,6 +12,7 @@ from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, Index
 from memory_pipeline.points import point_id, target
 from memory_pipeline.propagation import audit, project
 from tests.builders import a_session, clarified, promoted, retracted
+from tests.propagation.pacing import batches_of
 
 W = "clinic"
 
@@ -68,7 +69,7 @@ def test_a_second_projection_embeds_and_writes_nothing(world):
 
 
 def test_more_items_than_a_batch_are_all_projected_and_one_removal_deletes_one_point(world, monkeypatch):
-    monkeypatch.setattr("memory_pipeline.propagation.projector._BATCH", 10)
+    batches_of(monkeypatch, 10)
     world.sessions(W, 21)
     world.ingest(W)
     assert project(world.runtime, W).written == 42
@@ -264,7 +265,7 @@ def test_progress_begins_at_nothing_and_moves_while_a_batch_is_embedded(world):
 
 
 def test_a_collection_is_ensured_once_in_a_run(world, monkeypatch):
-    monkeypatch.setattr("memory_pipeline.propagation.projector._BATCH", 5)
+    batches_of(monkeypatch, 5)
     world.sessions(W, 12)
     world.ingest(W)
     ensured = []

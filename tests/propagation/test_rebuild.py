@@ -18,6 +18,7 @@ from memory_pipeline.propagation import Difference, audit, project, rebuild
 from memory_pipeline.recall import Recall
 from tests.doubles import HashEmbedder
 from tests.processes import project_until_killed
+from tests.propagation.pacing import batches_of
 
 W = "clinic"
 CARDS = Collection.MEMORY_CARDS
@@ -65,7 +66,7 @@ def test_a_rebuilt_index_answers_as_before(filled):
 
 
 def test_recall_goes_on_while_the_index_is_rebuilt_and_says_how_much_is_pending(filled, monkeypatch):
-    monkeypatch.setattr("memory_pipeline.propagation.projector._BATCH", 2)
+    batches_of(monkeypatch, 2)
     recall, answers = Recall(filled.runtime), []
     whole = recall.search(W, "subject 3")
     filled.index.before_upsert = lambda: answers.append(recall.search(W, "subject 3"))

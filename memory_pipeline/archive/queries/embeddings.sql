@@ -6,5 +6,7 @@ JOIN embedding e ON e.workspace = :workspace AND e.identity = :identity
 
 -- name: keep
 INSERT INTO embedding (workspace, identity, role, text_hash, vector, truncated)
-VALUES (:workspace, :identity, :role, :text_hash, :vector, :truncated)
+SELECT :workspace, :identity, role, text_hash, vector, truncated
+FROM unnest(CAST(:roles AS text[]), CAST(:hashes AS text[]), CAST(:vectors AS bytea[]), CAST(:truncated AS boolean[]))
+    AS made (role, text_hash, vector, truncated)
 ON CONFLICT DO NOTHING

