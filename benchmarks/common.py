@@ -48,7 +48,7 @@ def concepts(count: int) -> list[CardContent]:
 
 def fill(runtime: Runtime, workspace: str, count: int) -> None:
     """Make a workspace with so many cards, none of them projected yet."""
-    workspaces.make(runtime.database, workspace, language="italian", principal="benchmark")
+    workspaces.make(runtime.database, workspace, language="italian", principal=runtime.settings.acting_principal)
     made = concepts(count)
     for start in range(0, count, _BATCH):
         with runtime.database.transaction(workspace, writing=True) as tx:
@@ -60,6 +60,11 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """What so many per cent of the values do not exceed, interpolated."""
+    return float(np.percentile(values, percent))
 
 
 @dataclass
