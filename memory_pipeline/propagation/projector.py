@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import chain, compress
 from operator import not_
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ from memory_pipeline.points import (
 )
 from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
-from memory_pipeline.propagation.pace import Pace
+from memory_pipeline.propagation.pace import LARGEST, Pace
 from memory_pipeline.propagation.repair import repair
 from memory_pipeline.propagation.sampling import Sampling
 from memory_pipeline.propagation.switch import complete, current_identities, make_live, record_live, sharing
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from memory_pipeline.propagation.vectors import KnownVector
     from memory_pipeline.runtime import Runtime
 
+_ALONG = 64  # items of others that are written with those asked for
 _TRIED = 4  # items of a failed batch at most, to tell an outage from refusals
 _GIVEN_UP = 32  # attempts in vain one after the other, after which it is an outage all the same
 Unavailable = EmbedderUnavailable | IndexIncompatible | IndexUnavailable
@@ -198,18 +200,46 @@ class _Run:
 
     def collection(self, collection: Collection) -> None:
         """Project one collection, alone: another projector's lock is waited for, and then left to it."""
-        with alone(self._runtime, self._workspace, collection, identity=self._identity, wait=self._wait) as held:
-            if not held:
+        with ExitStack() as stack:
+            if not self._alone(stack, collection):
                 self.report.busy = True
                 return
             pace = Pace()
             while items := self._next(collection, pace.size):
                 self._in_vain = 0
                 with pace.measured():
-                    error = self._batch(collection, items)
+                    error = self._batch(collection, [*items, *self._along(collection, items)])
                 if error is not None:
                     raise error
                 self._tell()
+
+    def _alone(self, stack: ExitStack, collection: Collection) -> bool:
+        """Take the collection's lock; of some items the vectors are made while another projector keeps it."""
+        lock = partial(alone, self._runtime, self._workspace, collection, identity=self._identity)
+        if self._items is not None:
+            if stack.enter_context(lock(wait=0)):
+                return True
+            self._embed_ahead(collection)
+        return stack.enter_context(lock(wait=self._wait))
+
+    def _embed_ahead(self, collection: Collection) -> None:
+        texts = chain.from_iterable(self._texts(item) for item in self._next(collection, LARGEST) if item.fingerprint)
+        with suppress(Exception):  # whatever it is, it is met again where it is isolated and kept as the reason
+            known_vectors(self._runtime, self._workspace, self._embeddings, texts)
+
+    def _along(self, collection: Collection, items: Sequence[Wanted]) -> list[Wanted]:
+        """What others wait to have written, and takes no model: it costs next to nothing in the same batch.
+
+        So the edits of several administrators at once wait for one or two batches, and not each for all before it.
+        """
+        if self._items is None:
+            return []
+        own = {item.item_id for item in items}
+        with self._runtime.database.transaction(self._workspace, by_key=True) as tx:
+            due = projections.pending(tx, self._identity, collection, _ALONG + len(own))
+        others = [item for item in due if item.item_id not in own]
+        ready = {item.item_id for item in self._embedded([item for item in others if item.fingerprint])}
+        return [item for item in others if item.fingerprint is None or item.item_id in ready]
 
     def _target(self, collection: Collection) -> Target:
         return target(self._workspace, collection, self._embeddings)
