@@ -111,7 +111,7 @@ class Endpoint:
     def _sent(self, body: bytes) -> bytes:
         try:
             answer = self._client().post(self._server.url + _PATH, content=body)
-        except httpx.TimeoutException as error:
+        except httpx.ReadTimeout as error:
             raise _MayPass(f"did not answer within {self._server.timeout:g} seconds: {self._look_at_url}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _MayPass(f"cannot be reached ({type(error).__name__}): {self._look_at_url}") from error

@@ -164,9 +164,11 @@ def open_model(model: Model, *, device: str = "cpu", batch_size: int = 32, serve
         from memory_pipeline.embedding.sentence_transformers import SentenceTransformers  # noqa: PLC0415  # likewise
 
         return SentenceTransformers(model, device=device, batch_size=batch_size)
-    if model.provider == "openai" and server is not None:
+    if model.provider == "openai":
         from memory_pipeline.embedding.openai import OpenAI  # noqa: PLC0415  # likewise
 
+        if server is None:
+            raise EmbedderUnavailable(f"no server is named that has the model {model.model}")
         return OpenAI(model, server, batch_size=batch_size)
     raise EmbedderUnavailable(f"the embedding provider {model.provider!r} is not known to this version")
 
