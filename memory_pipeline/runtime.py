@@ -12,7 +12,7 @@ from memory_pipeline.archive.database import Database
 from memory_pipeline.archive.migrate import migrate
 from memory_pipeline.embedded import EmbeddedPostgres
 from memory_pipeline.embedding import open_embedder
-from memory_pipeline.embedding.model import Model, open_model
+from memory_pipeline.embedding.model import Model, reopen
 from memory_pipeline.errors import InvalidSettings
 from memory_pipeline.index import open_index
 from memory_pipeline.points import embedding_identity, stored_identity
@@ -95,21 +95,23 @@ class Runtime:
     @_Once
     def embedder(self) -> Embedder:
         """The embedding model; it is loaded by the first text, not here."""
-        return open_embedder(self.settings)
+        embedder = open_embedder(self.settings)
+        self._opened.callback(embedder.close)
+        return embedder
 
     def embedder_of(self, identity: EmbeddingIdentity) -> Embedder:
         """The model of an identity, which is not the configured one while the index still lives on another.
 
         Raises:
-            EmbedderUnavailable: no provider of that name is known.
+            EmbedderUnavailable: no provider of that name is known, or no server that has the model.
         """
         if identity == self.identity:
             return self.embedder
         with self.opening:
             if identity.hash not in self._models:
-                device, size = self.settings.embedding_device, self.settings.embedding_batch_size
-                model = Model.from_identity(identity.settings)
-                self._models[identity.hash] = open_model(model, device=device, batch_size=size)
+                model = reopen(Model.from_identity(identity.settings), self.settings)
+                self._opened.callback(model.close)
+                self._models[identity.hash] = model
             return self._models[identity.hash]
 
     def live_identity(self, workspace: str) -> EmbeddingIdentity:

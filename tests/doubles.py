@@ -37,6 +37,9 @@ class HashEmbedder:
     def truncates(self, texts: Sequence[str], role: Role) -> list[bool]:
         return [len(text) > 2000 for text in texts]
 
+    def close(self) -> None:
+        """Nothing: it holds nothing."""
+
     def _vector(self, text: str) -> Vectors:
         generator = np.random.default_rng(int(digest(self.salt + text)[:16], 16))
         vector = generator.standard_normal(self.dimension)

@@ -419,6 +419,18 @@ def test_a_workspace_is_made_once_by_its_first_administrator(done, monkeypatch):
     assert done("workspace", "list") == {"workspaces": []}
 
 
+def test_a_text_that_is_longer_than_what_the_model_reads_is_said_with_its_card(run, done, runtime):
+    a_concept(done)
+    project(runtime, CLINIC)
+    assert "longer than" not in run("card", "show", "mem-0001", *IN_CLINIC)[1]
+    with runtime.database.transaction(CLINIC, writing=True) as tx:
+        tx.connection.exec_driver_sql("UPDATE projection SET truncated = true")
+    assert (
+        "follows (a text is longer than what the model reads at once)" in run("card", "show", "mem-0001", *IN_CLINIC)[1]
+    )
+    assert done("card", "show", "mem-0001", *IN_CLINIC)["projection"]["truncated"]
+
+
 def test_what_is_put_off_is_shown_in_status_listing_and_card_with_reason_attempts_and_next_try(run, done, runtime):
     a_concept(done)
     runtime.embedder = Gone(EmbedderUnavailable("the model is away"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import pytest
@@ -53,11 +54,23 @@ def test_threads_that_ask_at_once_share_one_service(unopened, monkeypatch, name,
     assert (len(given), Service.opened) == (1, 1)
 
 
-def test_what_was_opened_is_closed(unopened, monkeypatch):
-    monkeypatch.setattr(services, "open_index", Service)
+@pytest.mark.parametrize(("name", "opener"), [("index", "open_index"), ("embedder", "open_embedder")])
+def test_what_was_opened_is_closed(unopened, monkeypatch, name, opener):
+    monkeypatch.setattr(services, opener, Service)
     monkeypatch.setattr(Service, "opened", 0)
     with unopened as runtime:
-        assert runtime.index
+        assert getattr(runtime, name)
+        assert Service.opened == 1
+    assert Service.opened == 0
+
+
+def test_the_model_of_another_identity_is_opened_once_and_closed_too(unopened, monkeypatch):
+    monkeypatch.setattr(services, "reopen", Service)
+    monkeypatch.setattr(Service, "opened", 0)
+    former = replace(unopened.identity, model="former")
+    with unopened as runtime:
+        assert runtime.embedder_of(former) is runtime.embedder_of(former)
+        assert Service.opened == 1
     assert Service.opened == 0
 
 

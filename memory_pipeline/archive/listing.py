@@ -160,7 +160,7 @@ class PointState:
         reason: why the last try failed, if it did.
         attempts: failed tries since the content is wanted.
         next_try: not to be tried again before.
-        truncated: whether the model read only the beginning of a text.
+        truncated: whether a text is longer than what the model reads at once; its vector stands for a part of it.
     """
 
     state: State

@@ -125,7 +125,7 @@ def certify(
         identity: the hash of the embedding identity.
         collection: which collection.
         held: item → fingerprint that its point now holds.
-        truncated: the items of which the model read only the beginning.
+        truncated: the items with a text that is longer than what the model reads at once.
 
     Returns:
         how many were certified; the others were overtaken by a newer change and stay pending.

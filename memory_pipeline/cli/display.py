@@ -148,7 +148,7 @@ def _flagged(flag: str) -> str:
 
 def _state(point: PointState) -> str:
     if point.state == "recallable":
-        return "follows" + (" (the model read only the beginning of a text)" if point.truncated else "")
+        return "follows" + (" (a text is longer than what the model reads at once)" if point.truncated else "")
     return f"pending since {_moment(point.wanted_at)}: {_held_up(point)}"
 
 

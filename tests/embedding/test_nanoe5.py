@@ -64,6 +64,19 @@ def test_a_lone_surrogate_is_no_obstacle(embedder):
     assert embedder.embed(["età \ud800 del paziente"], Role.QUERY).shape == (1, 384)
 
 
+def test_a_sign_that_stands_for_many_letters_does_not_end_the_process():
+    code = """
+import unicodedata
+from memory_pipeline.embedding import Role, open_embedder
+from memory_pipeline.settings import Settings
+embedder, text = open_embedder(Settings(_env_file=None)), chr(0xFDFA) * 3900
+(one,), (other,) = (embedder.embed([each], Role.QUERY) for each in (text[:40], unicodedata.normalize("NFKC", text[:40])))
+print(one @ other > 0.9999, embedder.truncates([text], Role.QUERY))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True [True]\n"
+
+
 def test_batches_do_not_change_the_vectors(embedder):
     texts = [f"paziente {n}" for n in range(7)]
     by_three = open_model(a_model(), batch_size=3).embed(texts, Role.PASSAGE)
@@ -88,6 +101,13 @@ def test_the_window_includes_the_prompt_and_the_special_tokens(embedder):
     engine = embedder._loaded()
     assert engine.token_count("a " * words, True) == 513
     assert engine.token_count("a " * (words - 1), True) == 512
+
+
+def test_what_was_closed_is_loaded_again_for_the_next_text():
+    closed = open_model(a_model())
+    before = closed.embed(["età"], Role.QUERY)
+    closed.close()
+    np.testing.assert_array_equal(closed.embed(["età"], Role.QUERY), before)
 
 
 def test_nothing_is_loaded_for_no_texts():

@@ -99,6 +99,35 @@ def test_the_window_is_the_models_and_the_prompt_counts(embedder):
     assert an_embedder(embedding_query_prompt="ask ").truncates([fits], Role.QUERY) == [True]
 
 
+def test_batches_of_the_settings_size_do_not_change_the_vectors(embedder, monkeypatch):
+    texts = [f"patient {n}" for n in range(7)]
+    by_three, sizes = an_embedder(embedding_batch_size=3), []
+    engine = by_three._loaded()
+    forward = engine.forward
+    monkeypatch.setattr(
+        engine, "forward", lambda given, **others: sizes.append(len(given["input_ids"])) or forward(given, **others)
+    )
+    np.testing.assert_allclose(by_three.embed(texts, Role.PASSAGE), embedder.embed(texts, Role.PASSAGE), atol=1e-5)
+    assert sizes == [3, 3, 1]
+
+
+def test_code_that_a_model_brings_along_is_never_run(tmp_path):
+    directory = tmp_path / "model"
+    shutil.copytree(MINILM, directory)
+    (directory / "own.py").write_text(f"import pathlib\npathlib.Path({str(tmp_path)!r}, 'run').touch()\nOwn = None\n")
+    (directory / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "own.Own"}]')
+    with pytest.raises(EmbedderUnavailable, match="cannot be loaded"):
+        an_embedder(embedding_model=str(directory)).embed(["age"], Role.QUERY)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_was_closed_is_loaded_again_for_the_next_text():
+    closed = an_embedder()
+    before = closed.embed(["age"], Role.QUERY)
+    closed.close()
+    np.testing.assert_array_equal(closed.embed(["age"], Role.QUERY), before)
+
+
 def test_threads_may_share_an_embedder(embedder):
     texts = [f"patient {n} " * (n + 1) for n in range(12)]
     with ThreadPoolExecutor(4) as pool:
