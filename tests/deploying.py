@@ -37,10 +37,11 @@ def variables(secrets: Path) -> dict[str, str]:
     return {file.name.upper(): file.read_text() for file in secrets.glob("memory_*")}
 
 
-def settings_of(secrets: Path, directory: Path) -> Settings:
-    """The settings of those files, but for Qdrant, which is embedded."""
+def settings_of(secrets: Path, directory: Path, **others: object) -> Settings:
+    """The settings of those files."""
     given = {name.removeprefix("MEMORY_").lower(): value for name, value in variables(secrets).items()}
-    return load_settings(_env_file=None, home=directory / "home", sessions_root=directory / "sessions", **given)
+    places = {"home": directory / "home", "sessions_root": directory / "sessions"}
+    return load_settings(_env_file=None, **places, **given, **others)
 
 
 @contextmanager
@@ -48,6 +49,7 @@ def deployed_postgres(directory: Path) -> Iterator[Path]:
     """A server over TCP that asks for passwords, with the roles and databases that `roles.sql` makes; its secrets."""
     port = free_port()
     secrets = made_secrets(directory / "secrets", port)
+    (secrets / "memory_qdrant_api_key").unlink()  # the index is embedded here
     data, password = directory / "data", directory / "password"
     data.mkdir(mode=0o700)
     password.write_text((secrets / "postgres_password").read_text())

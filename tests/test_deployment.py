@@ -125,7 +125,7 @@ def test_secrets_are_made_once_and_let_nobody_in_but_their_owner(tmp_path: Path)
 
 
 def test_the_settings_take_what_the_secrets_hold(tmp_path: Path):
-    settings = settings_of(made_secrets(tmp_path / "secrets", 5432), tmp_path)
+    settings = settings_of(made_secrets(tmp_path / "secrets", 5432), tmp_path, qdrant_url="http://qdrant:6333")
     assert not settings.embedded_archive
     assert settings.web_secret
     assert settings.qdrant_api_key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +11,14 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from dagster import AssetKey, AssetObservation, AssetRecordsFilter, DagsterInstance, DagsterRunStatus
+from dagster import (
+    AssetKey,
+    AssetObservation,
+    AssetRecordsFilter,
+    DagsterInstance,
+    DagsterRunStatus,
+    build_schedule_context,
+)
 from dagster._core.storage.compute_log_manager import ComputeIOType
 from dagster._core.storage.dagster_run import FINISHED_STATUSES
 from dagster._core.storage.partition_status_cache import (
@@ -228,6 +236,30 @@ def test_what_was_interrupted_is_completed_by_the_next(pipeline: Pipeline, monke
         found = connection.exec_driver_sql("SELECT DISTINCT run_id FROM event_logs WHERE run_id <> ''").scalars().all()
     assert found == [run.run_id for run in pipeline.instance.get_runs()]
     assert shown(pipeline) == before
+
+
+def test_two_that_trim_at_once_get_in_each_others_way_as_little_as_a_run_that_begins(pipeline: Pipeline, monkeypatch):
+    monkeypatch.setattr(retention, "_ROWS", 5)
+    copied(pipeline, made(pipeline).run("reproject", "clinic").run_id, copies=60)
+    assert pipeline.run("reproject", "clinic").success
+    grown_old(pipeline)
+    with ThreadPoolExecutor() as pool:
+        trims = [pool.submit(trim, pipeline.instance, cutoff()) for _ in range(2)]
+        begun = pipeline.run("reproject", "clinic")
+        trimmed = [each.result() for each in trims]
+    assert begun.success
+    assert sum(each.runs for each in trimmed) == 61
+    assert all(each.complete for each in trimmed)
+    assert begun.run_id in {run.run_id for run in pipeline.instance.get_runs()}
+    assert len(pipeline.instance.all_logs(begun.run_id)) >= len(begun.all_events)
+
+
+def test_a_run_of_it_is_asked_for_once_a_day(pipeline: Pipeline):
+    schedule = defs.resolve_schedule_def("daily_trim")
+    with build_schedule_context(pipeline.instance, scheduled_execution_time=datetime.now(UTC)) as context:
+        found = schedule.evaluate_tick(context)
+    assert len(found.run_requests) == 1
+    assert schedule.job_name == "trim_history"
 
 
 def test_the_logs_of_a_run_that_goes_go_with_it(pipeline: Pipeline):
