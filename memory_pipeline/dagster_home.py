@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from memory_pipeline.scheduling import PARTITION_TAG
-
 if TYPE_CHECKING:
     from memory_pipeline.runtime import Runtime
     from memory_pipeline.settings import Settings
@@ -18,62 +16,10 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parents[1]
 """Where the assets, sensors and migrations are, which the installed package lacks."""
 
-_DAGSTER_YAML = f"""\
-# Written by memory-pipeline at each start; changes made here are lost.
+DAGSTER_YAML = Path(__file__).with_name("dagster.yaml").read_text(encoding="utf-8")
+"""How Dagster is configured, in whichever set-up."""
 
-# Runs, events and schedules: a database of their own beside the archive. Artifacts and logs stay in this directory.
-storage:
-  postgres:
-    postgres_url:
-      env: MEMORY_DAGSTER_URL
-
-# A queued run waits for as long as one of the same workspace is under way.
-run_coordinator:
-  module: dagster
-  class: QueuedRunCoordinator
-  config:
-    dequeue_interval_seconds: 2
-concurrency:
-  runs:
-    max_concurrent_runs: 4
-    tag_concurrency_limits:
-      - key: {PARTITION_TAG}
-        value:
-          applyLimitPerUniqueValue: true
-        limit: 1
-
-# A run whose process died is marked as failed, so that it does not keep its workspace waiting for ever. Nothing is
-# lost with it, nor with one that is ended because it hangs: the next run of the workspace goes on where it stopped.
-run_launcher:
-  module: sensors.launcher
-  class: WatchedRunLauncher
-run_monitoring:
-  enabled: true
-  poll_interval_seconds: 30
-  start_timeout_seconds: 180
-  cancel_timeout_seconds: 60
-  max_runtime_seconds: 14400
-
-# Every event of a run is kept and shown in the UI; on the console, each would be a line.
-python_logs:
-  python_log_level: INFO
-
-retention:
-  schedule:
-    purge_after_days: 90
-  sensor:
-    purge_after_days:
-      skipped: 2
-      failure: 30
-      success: 30
-
-telemetry:
-  enabled: false
-
-# No invitation over each page of a new home.
-nux:
-  enabled: false
-"""
+_HEAD = "# Written by memory-pipeline at each start; changes made here are lost.\n"
 
 
 def dagster_home(settings: Settings) -> Path:
@@ -86,9 +32,10 @@ def write_dagster_home(settings: Settings) -> Path:
     directory = dagster_home(settings)
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / "dagster.yaml"
-    if not file.exists() or file.read_text(encoding="utf-8") != _DAGSTER_YAML:
+    wanted = _HEAD + DAGSTER_YAML
+    if not file.exists() or file.read_text(encoding="utf-8") != wanted:
         aside = file.with_suffix(f".{os.getpid()}")  # a process that starts meanwhile reads the old or the new one
-        aside.write_text(_DAGSTER_YAML, encoding="utf-8")
+        aside.write_text(wanted, encoding="utf-8")
         aside.replace(file)
     return directory
 

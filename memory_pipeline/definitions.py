@@ -4,7 +4,7 @@ from dagster import Definitions, in_process_executor
 
 from assets import archive, checks, dependencies, duplicates, index, sources
 from memory_pipeline.resources import Memory
-from sensors import edits, jobs, ledgers, reprojection, schedules
+from sensors import edits, jobs, ledgers, reprojection, retention, schedules
 
 defs = Definitions(
     assets=[
@@ -23,9 +23,9 @@ defs = Definitions(
         dependencies.dependencies_present,
         duplicates.near_duplicates,
     ],
-    jobs=[jobs.refresh, jobs.apply_edits, jobs.reproject, jobs.audit],
+    jobs=[jobs.refresh, jobs.apply_edits, jobs.reproject, jobs.audit, retention.trim_history],
     sensors=[ledgers.ledger_sensor, edits.edit_sensor, reprojection.reprojection_sensor],
-    schedules=[schedules.daily_audit],
+    schedules=[schedules.daily_audit, schedules.daily_trim],
     resources={"memory": Memory()},
     # A step of its own process costs seconds to start, and the steps of a run share the model and the connections.
     executor=in_process_executor,

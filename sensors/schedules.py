@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from dagster import DefaultScheduleStatus, RunRequest, ScheduleEvaluationContext, schedule
+from dagster import DefaultScheduleStatus, RunRequest, ScheduleDefinition, ScheduleEvaluationContext, schedule
 
 from assets.common import PARTITIONS
 from assets.outcomes import workspace_names
 from memory_pipeline.resources import Memory
 from sensors import runs
 from sensors.jobs import audit
+from sensors.retention import trim_history
 
 
 @schedule(job=audit, cron_schedule="30 3 * * *", default_status=DefaultScheduleStatus.RUNNING)
@@ -19,3 +20,12 @@ def daily_audit(context: ScheduleEvaluationContext, memory: Memory) -> Iterator[
     context.instance.add_dynamic_partitions(PARTITIONS, runs.missing_partitions(context.instance, names))
     for name in names:
         yield RunRequest(run_key=f"{name} {context.scheduled_execution_time:%Y-%m-%d}", partition_key=name)
+
+
+daily_trim = ScheduleDefinition(
+    name="daily_trim",
+    job=trim_history,
+    cron_schedule="30 4 * * *",
+    default_status=DefaultScheduleStatus.RUNNING,
+    description="Trims what Dagster records once a day: of a workspace's changes and checks it would keep everything.",
+)
