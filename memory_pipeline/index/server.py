@@ -60,21 +60,14 @@ _INCOMPATIBLE = ("Vector dimension error", "Not existing vector name", "expected
 
 
 def connect(settings: Settings) -> QdrantServerIndex:
-    """The index of the server that the settings name; nothing is sent before it is used.
-
-    Raises:
-        IndexUnavailable: the URL is none.
-    """
+    """The index of the server that the settings name; nothing is sent before it is used."""
     key = settings.qdrant_api_key
-    try:
-        client = QdrantClient(
-            url=settings.qdrant_url,
-            api_key=key.get_secret_value() if key else None,
-            timeout=math.ceil(settings.qdrant_timeout),
-            check_compatibility=False,  # it asks from a thread of its own and only warns; this class asks and refuses
-        )
-    except ValueError:
-        raise IndexUnavailable("MEMORY_QDRANT_URL is no URL of a Qdrant server") from None
+    client = QdrantClient(
+        url=settings.qdrant_url,
+        api_key=key.get_secret_value() if key else None,
+        timeout=math.ceil(settings.qdrant_timeout),
+        check_compatibility=False,  # it asks from a thread of its own and only warns; this class asks and refuses
+    )
     return QdrantServerIndex(client)
 
 
