@@ -35,6 +35,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, AttributeError, TypeError, Recursi
 
 class _Keys(Protocol):
     def get_signing_key_from_jwt(self, token: str) -> jwt.PyJWK: ...
+    def get_signing_keys(self) -> list[jwt.PyJWK]: ...
 
 
 class IssuedTokens:
@@ -61,6 +62,20 @@ class IssuedTokens:
         except InvalidInput:
             raise InvalidToken(f"the token names nobody in its claim {self._name!r}") from None
         return Identity(principal, _moment(claims["exp"]))
+
+    def count_keys(self) -> int:
+        """How many keys for signatures the issuer has now.
+
+        Raises:
+            IssuerUnavailable: it cannot be told now.
+            InvalidSettings: it has none.
+        """
+        try:
+            return len(self._keys.get_signing_keys())
+        except PyJWKClientConnectionError:
+            raise IssuerUnavailable("the keys of the tokens' issuer cannot be read: see MEMORY_JWT_KEYS") from None
+        except jwt.PyJWTError:
+            raise InvalidSettings("MEMORY_JWT_KEYS: it names a JWK set without a key for signatures") from None
 
     def _verified(self, token: str) -> dict[str, Any]:
         try:
@@ -106,6 +121,11 @@ class _KeyFile:
                 self._set = PyJWKSet.from_json(file.read(_KEY_SET_LIMIT).decode())
         except _UNREADABLE:
             raise InvalidSettings(f"MEMORY_JWT_KEYS: {path} is no readable JWK set") from None
+
+    def get_signing_keys(self) -> list[jwt.PyJWK]:
+        if not (keys := [key for key in self._set.keys if _signs(key)]):
+            raise jwt.InvalidKeyError("no key for signatures")
+        return keys
 
     def get_signing_key_from_jwt(self, token: str) -> jwt.PyJWK:
         wanted = jwt.get_unverified_header(token).get("kid")
