@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import SecretStr
 from sqlalchemy import URL, Connection, NullPool, create_engine, inspect, make_url, text
 from sqlalchemy.engine.reflection import ObjectKind, ObjectScope
 from sqlalchemy.exc import DBAPIError
@@ -78,6 +79,17 @@ def compare(runtime: Runtime, workspace: str) -> Comparison | None:
     with _connected(make_url(url.get_secret_value()), workspace) as connection:
         catalog = _Catalog(connection, {each.table for each in wanted if each.column})
         return Comparison(len(wanted), tuple(_missing(catalog, wanted)))
+
+
+def reach(url: SecretStr, workspace: str) -> str:
+    """Connect with the database of a workspace and look at it once; what kind of database it is.
+
+    Raises:
+        CatalogUnavailable: it cannot be reached or looked at.
+    """
+    with _connected(make_url(url.get_secret_value()), workspace) as connection:
+        inspect(connection).get_table_names()
+        return connection.dialect.name
 
 
 def _missing(catalog: _Catalog, wanted: Mapping[Dependency, Sequence[str]]) -> Iterator[Missing]:

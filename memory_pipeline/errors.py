@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-_CREDENTIALS = re.compile(r"//[^/\s]*@")
+CREDENTIALS = re.compile(r"//[^/\s]*@")
+"""What stands before the host of a URL."""
+MASKED = "//***@"
+"""What is said in its place."""
+
 _SHOWN = 80  # characters of a value in a message
 
 
@@ -21,7 +25,7 @@ class MemoryPipelineError(Exception):
     exit_code = 1
 
     def __init__(self, message: str) -> None:
-        super().__init__(_CREDENTIALS.sub("//***@", message))
+        super().__init__(CREDENTIALS.sub(MASKED, message))
 
     def as_json(self) -> dict[str, Any]:
         """The error for programs: its `kind` is the name of its class."""

@@ -58,10 +58,14 @@ class Runtime:
         settings: which services.
         warm: whether the process goes on asking, so that an embedded index is worth keeping open for reading.
         create: whether a home may be made; otherwise one that holds no archive is an error.
+        patience: seconds that the index may take for one thing, where whoever asks cannot wait as long as usual.
     """
 
-    def __init__(self, settings: Settings, *, warm: bool = False, create: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, *, warm: bool = False, create: bool = False, patience: float | None = None
+    ) -> None:
         self.settings = settings
+        self._patience = patience
         self._warm = warm
         self._create = create
         self._opened = ExitStack()
@@ -81,14 +85,14 @@ class Runtime:
         Raises:
             ArchiveUnavailable: the home holds none, or its server does not start.
         """
-        database = Database(self._archive_url)
+        database = Database(self.archive_url)
         self._opened.callback(database.close)
         return database
 
     @_Once
     def index(self) -> Index:
         """The index, embedded or a server."""
-        index = open_index(self.settings, warm=self._warm)
+        index = open_index(self.settings, warm=self._warm, patience=self._patience)
         self._opened.callback(index.close)
         return index
 
@@ -146,7 +150,7 @@ class Runtime:
 
     def migrate(self) -> str:
         """Bring the archive's schema up to date; its revision afterwards."""
-        revision = migrate(self._owner_url, self._archive_url)
+        revision = migrate(self.owner_url, self.archive_url)
         if self.settings.embedded_archive and self.settings.sessions_root is None:
             self.settings.sessions.mkdir(exist_ok=True)
         return revision
@@ -173,7 +177,13 @@ class Runtime:
         return self._server.start(create=self._create)
 
     @property
-    def _owner_url(self) -> SecretStr:
+    def owner_url(self) -> SecretStr:
+        """The archive as the owner of its tables.
+
+        Raises:
+            InvalidSettings: the archive is a server, and its owner is not named.
+            ArchiveUnavailable: the home holds no archive, or its server does not start.
+        """
         if self.settings.owner_url is not None:
             return self.settings.owner_url
         if not self.settings.embedded_archive:
@@ -181,5 +191,10 @@ class Runtime:
         return self._embedded.owner
 
     @property
-    def _archive_url(self) -> SecretStr:
+    def archive_url(self) -> SecretStr:
+        """The archive as the role that everything but a migration runs under.
+
+        Raises:
+            ArchiveUnavailable: the home holds no archive, or its server does not start.
+        """
         return self.settings.database_url or self._embedded.archive

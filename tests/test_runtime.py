@@ -42,7 +42,7 @@ class Service:
 def test_threads_that_ask_at_once_share_one_service(unopened, monkeypatch, name, opener):
     monkeypatch.setattr(services, opener, Service)
     monkeypatch.setattr(Service, "opened", 0)
-    monkeypatch.setattr(Runtime, "_archive_url", "nowhere")
+    monkeypatch.setattr(Runtime, "archive_url", "nowhere")
     start = Barrier(THREADS)
 
     def asked(_: int) -> object:

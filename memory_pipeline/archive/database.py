@@ -241,9 +241,10 @@ def check_schema(connection: Connection) -> None:
         raise SchemaOutOfDate("the archive was not migrated for this role: run `memory-pipeline migrate` with its URL")
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().first()
     if found != SCHEMA_REVISION:
+        newer = found is not None and found > SCHEMA_REVISION  # revisions are numbers of four digits
         raise SchemaOutOfDate(
             f"the archive's schema is at revision {found or 'none'}, this library expects {SCHEMA_REVISION}: "
-            "run `memory-pipeline migrate`, or install the library that belongs to the schema"
+            f"{'install the library that belongs to the schema' if newer else 'run `memory-pipeline migrate`'}"
         )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ProgrammingError
 from memory_pipeline.archive import cards
 from memory_pipeline.archive.database import Tx, first_line, translated
 from memory_pipeline.archive.queries import SCHEMA_REVISION
+from memory_pipeline.archive.roles import WITHHELD
 from memory_pipeline.errors import InvalidSettings, SchemaOutOfDate
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "sql"
@@ -94,12 +95,8 @@ def _grant(connection: Connection, role: str) -> None:
         f"GRANT USAGE ON SCHEMA public TO {name}",
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}",
         f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}",
-        f"REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM {name}",
-        # Row security does not guard these two. A deletion would take a whole workspace with it, hence a function that
-        # removes the one that is named; of a grant, nothing but what was granted ever changes.
-        f"REVOKE UPDATE, DELETE ON workspace FROM {name}",
+        *(f"REVOKE {', '.join(withheld)} ON {table} FROM {name}" for table, withheld in WITHHELD.items()),
         f"GRANT EXECUTE ON FUNCTION remove_workspace() TO {name}",
-        f"REVOKE UPDATE ON workspace_grant FROM {name}",
         f"GRANT UPDATE (role, granted_by, granted_at) ON workspace_grant TO {name}",
     ):
         connection.execute(text(statement))

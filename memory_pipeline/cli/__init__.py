@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from memory_pipeline.cli import administration, bulk, cards, pipeline, review
+from memory_pipeline.cli import administration, bulk, cards, diagnosis, pipeline, review
 from memory_pipeline.cli.common import print_json
 from memory_pipeline.errors import MemoryPipelineError
 
@@ -25,7 +25,7 @@ def cli() -> None:
     """The memory of a text-to-SQL assistant: session ledgers become verified, recallable cards."""
 
 
-for module in (pipeline, review, cards, bulk, administration):
+for module in (pipeline, review, cards, bulk, administration, diagnosis):
     for command in module.COMMANDS:
         cli.add_command(command)
 

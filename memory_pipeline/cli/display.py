@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from textwrap import indent
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from memory_pipeline.archive.listing import CardDetail, ListedCard, Page, PointState
     from memory_pipeline.archive.workspaces import Holdings
     from memory_pipeline.curation import Outcome
+    from memory_pipeline.doctor import Result
     from memory_pipeline.propagation import ProjectionReport
 
 _out = Console(highlight=False, emoji=False, soft_wrap=True)
@@ -124,6 +126,16 @@ def print_workspaces(roles: Mapping[str, str]) -> None:
         _out.print("There is no workspace in which you have a grant.")
         return
     show_table(("workspace", "role"), list(roles.items()))
+
+
+def print_doctor(results: Sequence[Result]) -> None:
+    """What every check found, and then what to do."""
+    show_table(("check", "state", "what was found"), [(each.check, each.state, each.found) for each in results])
+    for each in results:
+        if each.do:
+            _out.print(f"{each.check}: {each.do}", style="red" if each.state == "fault" else "yellow", markup=False)
+    counts = Counter(each.state.value for each in results)
+    _out.print(", ".join(f"{number} {state}" for state, number in counts.items()) + ".")
 
 
 def named(found: Holdings) -> str:

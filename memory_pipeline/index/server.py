@@ -59,23 +59,22 @@ _NOT_FOUND = 404
 _INCOMPATIBLE = ("Vector dimension error", "Not existing vector name", "expected dim")
 
 
-def connect(settings: Settings) -> QdrantServerIndex:
+def connect(settings: Settings, *, patience: float | None = None) -> QdrantServerIndex:
     """The index of the server that the settings name; nothing is sent before it is used.
 
-    Raises:
-        IndexUnavailable: the URL is none.
+    Args:
+        settings: which server.
+        patience: seconds for one request, where they are to be fewer than the settings allow; then it is sent once.
     """
     key = settings.qdrant_api_key
-    try:
-        client = QdrantClient(
-            url=settings.qdrant_url,
-            api_key=key.get_secret_value() if key else None,
-            timeout=math.ceil(settings.qdrant_timeout),
-            check_compatibility=False,  # it asks from a thread of its own and only warns; this class asks and refuses
-        )
-    except ValueError:
-        raise IndexUnavailable("MEMORY_QDRANT_URL is no URL of a Qdrant server") from None
-    return QdrantServerIndex(client)
+    seconds = settings.qdrant_timeout if patience is None else min(settings.qdrant_timeout, patience)
+    client = QdrantClient(
+        url=settings.qdrant_url,
+        api_key=key.get_secret_value() if key else None,
+        timeout=math.ceil(seconds),
+        check_compatibility=False,  # it asks from a thread of its own and only warns; this class asks and refuses
+    )
+    return QdrantServerIndex(client) if patience is None else QdrantServerIndex(client, attempts=1)
 
 
 class QdrantServerIndex:
@@ -267,13 +266,21 @@ class QdrantServerIndex:
             self._checked.add((name, target.schema))
         return info
 
-    def _check_version(self) -> None:
-        if self._version_checked:
-            return
+    def version(self) -> str:
+        """The server's version.
+
+        Raises:
+            IndexUnavailable: it is too old, or the server does not say.
+        """
         version = self._call(None, self._client.info).version
         if tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < _OLDEST_SERVER:
             raise IndexUnavailable(f"the Qdrant server is {version}; 1.19 or newer is needed")
-        self._version_checked = True
+        return version
+
+    def _check_version(self) -> None:
+        if not self._version_checked:
+            self.version()
+            self._version_checked = True
 
     def _write(self, target: Target, points: Sequence[Point], replaceable: models.Filter) -> None:
         name = target.physical_name

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from memory_pipeline import answering
 from memory_pipeline.archive import identities, projections, workspaces
 from memory_pipeline.archive.database import check_schema
 from memory_pipeline.archive.status import card_counts
-from memory_pipeline.cards import Collection
-from memory_pipeline.embedding.base import Role
 from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate
 from memory_pipeline.web.discretion import without_messages
 
@@ -27,7 +26,6 @@ _logger = logging.getLogger(__name__)
 PATIENCE = 3.0  # seconds for an answer; whoever asks for readiness gives up soon after
 _KEPT = 5.0  # seconds for which an answer counts
 _MODEL_KEPT = 60.0  # a model that cannot be loaded is not to be loaded all the time
-_ANY = "any"  # the name of a workspace that need not exist
 
 _Answer = TypeVar("_Answer")
 
@@ -136,10 +134,10 @@ class Standing:
             check_schema(connection)
 
     def _index(self) -> None:
-        self._runtime.index.identities(_ANY, Collection.MEMORY_CARDS.value)
+        answering.index_answers(self._runtime)
 
     def _model(self) -> None:
-        self._runtime.embedder.embed(["ready?"], Role.QUERY)
+        answering.model_answers(self._runtime)
 
     def _counted(self) -> Backlog:
         database, configured = self._runtime.database.within(PATIENCE), self._runtime.identity.hash

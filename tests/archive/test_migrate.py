@@ -205,7 +205,8 @@ def test_no_two_statements_of_a_file_share_a_name():
 
 def test_every_statement_of_a_workspace_names_it():
     """Row security would hide what a statement forgot, but an index is only used for what it asks for."""
-    unbound = {key for key in STATEMENTS if ":workspace" not in load(key[0])[key[1]].text}
+    of_workspaces = [key for key in STATEMENTS if key[0] != "roles"]  # which reads PostgreSQL's own catalogue
+    unbound = {key for key in of_workspaces if ":workspace" not in load(key[0])[key[1]].text}
     assert unbound == {("grants", "held_by"), ("workspaces", "names"), ("workspaces", "remove")}
 
 

@@ -324,8 +324,6 @@ class TestAnIssuerAtAnAddress:
         assert "set-cookie" not in person.headers
 
 
-def test_keys_are_not_taken_from_an_address_that_anybody_on_the_way_could_answer_for(settings):
-    asked = {"jwt_issuer": "i", "jwt_audience": "a", "jwt_keys": "http://login.example/keys"}
-
+def test_keys_are_not_taken_from_an_address_that_anybody_on_the_way_could_answer_for(tmp_path):
     with pytest.raises(InvalidSettings, match="https"):
-        IssuedTokens(settings.model_copy(update=asked))
+        settings_of(tmp_path, "http://login.example/keys")

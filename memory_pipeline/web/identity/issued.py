@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
 
 import jwt
 from jwt import PyJWKClient, PyJWKClientConnectionError, PyJWKSet
@@ -25,7 +24,6 @@ _ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _LEEWAY = 10  # seconds by which clocks may differ
 _TIMEOUT = 5  # seconds for the issuer's keys
 _KEPT = 300  # seconds; after that keys that were withdrawn are none any more
@@ -37,6 +35,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, AttributeError, TypeError, Recursi
 
 class _Keys(Protocol):
     def get_signing_key_from_jwt(self, token: str) -> jwt.PyJWK: ...
+    def get_signing_keys(self) -> list[jwt.PyJWK]: ...
 
 
 class IssuedTokens:
@@ -63,6 +62,20 @@ class IssuedTokens:
         except InvalidInput:
             raise InvalidToken(f"the token names nobody in its claim {self._name!r}") from None
         return Identity(principal, _moment(claims["exp"]))
+
+    def count_keys(self) -> int:
+        """How many keys for signatures the issuer has now.
+
+        Raises:
+            IssuerUnavailable: it cannot be told now.
+            InvalidSettings: it has none.
+        """
+        try:
+            return len(self._keys.get_signing_keys())
+        except PyJWKClientConnectionError:
+            raise IssuerUnavailable("the keys of the tokens' issuer cannot be read: see MEMORY_JWT_KEYS") from None
+        except jwt.PyJWTError:
+            raise InvalidSettings("MEMORY_JWT_KEYS: it names a JWK set without a key for signatures") from None
 
     def _verified(self, token: str) -> dict[str, Any]:
         try:
@@ -109,6 +122,11 @@ class _KeyFile:
         except _UNREADABLE:
             raise InvalidSettings(f"MEMORY_JWT_KEYS: {path} is no readable JWK set") from None
 
+    def get_signing_keys(self) -> list[jwt.PyJWK]:
+        if not (keys := [key for key in self._set.keys if _signs(key)]):
+            raise jwt.InvalidKeyError("no key for signatures")
+        return keys
+
     def get_signing_key_from_jwt(self, token: str) -> jwt.PyJWK:
         wanted = jwt.get_unverified_header(token).get("kid")
         found = [key for key in self._set.keys if _signs(key) and (wanted is None or key.key_id == wanted)]
@@ -148,9 +166,4 @@ def _signs(key: jwt.PyJWK) -> bool:
 
 
 def _keys(place: str) -> _Keys:
-    if place.startswith(("https://", "http://")):
-        host = urlsplit(place).hostname or ""
-        if place.startswith("http://") and host not in _LOOPBACK:
-            raise InvalidSettings("MEMORY_JWT_KEYS: name an https:// URL: whoever is on the way could sign otherwise")
-        return _KeyAddress(place)
-    return _KeyFile(Path(place).expanduser())
+    return _KeyAddress(place) if place.startswith(("https://", "http://")) else _KeyFile(Path(place))

@@ -49,6 +49,16 @@ class LocalToken:
         except OSError as error:
             raise InvalidSettings(f"the local token {path} cannot be used ({error.strerror})") from None
 
+    @classmethod
+    def check(cls, settings: Settings) -> bool:
+        """Whether the settings' home has a token already.
+
+        Raises:
+            InvalidSettings: it has, and its file holds none, or others could read it.
+            OSError: its file cannot be read.
+        """
+        return _read(cls.place(settings)) is not None
+
     @staticmethod
     def place(settings: Settings) -> Path:
         """The file of the token of the settings' home."""

@@ -1,0 +1,89 @@
+"""Runs every check, one after the other, each in bounded time, and takes secrets out of what they say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
+
+from memory_pipeline.doctor.base import LONG, SOON, Check, Finding, Installation, Result, State, fault, not_applicable
+from memory_pipeline.doctor.masking import Masker
+from memory_pipeline.doctor.registry import checks
+from memory_pipeline.errors import MemoryPipelineError
+from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import Examined
+
+_Value = TypeVar("_Value")
+
+
+def examine(examined: Examined, *, patience: float | None = None) -> list[Result]:
+    """Run every check; one that fails hides no other.
+
+    Args:
+        examined: the settings, as far as they can be used.
+        patience: seconds for each check, where they are to be fewer than it would have.
+
+    Returns:
+        what was found, in the order of the checks; of each at least one thing.
+    """
+    runtime = Runtime(examined.settings, patience=SOON)
+    installation = Installation(examined, runtime)
+    masked = Masker.of(examined.settings)
+    results: list[Result] = []
+    try:
+        for check in checks(examined.settings):
+            found = _outcome(check, installation, results, patience)
+            results += [Result(check.name, each.state, masked(each.found), masked(each.do)) for each in found]
+    finally:
+        _close(runtime)
+    return results
+
+
+def _outcome(
+    check: Check, installation: Installation, results: Sequence[Result], patience: float | None
+) -> list[Finding]:
+    if missing := _refused(check, installation.examined.refused):
+        return [not_applicable(f"it needs {', '.join(missing)}, which cannot be used")]
+    if before := [name for name in check.after if not _good(name, results)]:
+        return [not_applicable(f"it needs {' and '.join(before)}")]
+    seconds = check.seconds if patience is None else min(patience, check.seconds)
+    try:
+        return _bounded(lambda: list(check.look(installation)), seconds)
+    except TimeoutError:
+        return [fault(f"no answer within {seconds:g} s", check.do)]
+    except MemoryPipelineError as error:
+        return [fault(str(error), check.do)]
+    except Exception as error:  # noqa: BLE001  # a check that fails hides no other, and unknown words may hold a secret
+        return [fault(f"it failed ({type(error).__name__})", check.do)]
+
+
+def _refused(check: Check, refused: Iterable[str]) -> list[str]:
+    return [f"MEMORY_{name.upper()}" for name in sorted(refused) if check.needs and name.startswith(check.needs)]
+
+
+def _good(name: str, results: Sequence[Result]) -> bool:
+    states = {result.state for result in results if result.check == name}
+    return not states & {State.FAULT, State.NOT_APPLICABLE}
+
+
+def _bounded(work: Callable[[], _Value], seconds: float) -> _Value:
+    """What the work comes to, unless it takes longer: then its thread is left, since nobody can end it."""
+    future: Future[_Value] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  # handed to whoever waits
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="doctor", daemon=True).start()
+    return future.result(seconds)
+
+
+def _close(runtime: Runtime) -> None:
+    """Close what was opened, unless a check that was given up is still opening it."""
+    try:
+        _bounded(runtime.close, LONG)
+    except TimeoutError:
+        return
