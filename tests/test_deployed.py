@@ -22,7 +22,7 @@ from memory_pipeline.settings import Settings
 from tests.archives import connected
 from tests.builders import a_session, aged, clarified, promoted
 from tests.conftest import in_database
-from tests.deploying import DEPLOY, SERVICES, deployed_postgres, settings_of, variables
+from tests.deploying import DEPLOY, SERVICES, deployed_postgres, settings_of
 from tests.processes import CHECKOUT
 from tests.web.issuing import AUDIENCE, ISSUER, Key, key_set
 from tests.web.serving import free_port
@@ -155,7 +155,6 @@ class Deployment:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(CHECKOUT),
             "DAGSTER_HOME": str(self._directory / "dagster"),
-            **variables(self._secrets),
             "MEMORY_SECRETS_DIR": str(self._secrets),
             "MEMORY_HOME": str(self._directory / "home"),
             "MEMORY_SESSIONS_ROOT": str(self._directory / "sessions"),

@@ -28,7 +28,7 @@ PROGRAMS = {
     "dagster-daemon": create_dagster_daemon_cli(),
     "dagster-webserver": create_dagster_webserver_cli(),
 }
-SETTINGS = {f"MEMORY_{name.upper()}" for name in Settings.model_fields} | {"MEMORY_SECRETS_DIR"}
+SETTINGS = {f"MEMORY_{name.upper()}" for name in Settings.model_fields}
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
