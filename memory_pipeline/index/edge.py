@@ -63,6 +63,7 @@ from memory_pipeline.index.validation import (
 )
 
 _IDENTITY_FILE = "identity.json"
+_AT_ONCE = 1_000  # points handed to the engine, whose lists of numbers take ten times the room of the vectors
 _HASH = re.compile(r"[0-9a-f]{16}")
 _SETTINGS = TypeAdapter(dict[str, Any])
 
@@ -124,8 +125,9 @@ class EdgeIndex:
         with self._writing(target) as shard:
             stored = _payloads(shard, ids)
             writable = [point for point in points if may_replace(point, stored.get(point.id))]
-            if writable:
-                shard.update(UpdateOperation.upsert_points([_edge_point(point) for point in writable]))
+            for start in range(0, len(writable), _AT_ONCE):
+                some = writable[start : start + _AT_ONCE]
+                shard.update(UpdateOperation.upsert_points([_edge_point(point) for point in some]))
             held = _payloads(shard, ids)
         return frozenset(point.id for point in points if holds(point, held.get(point.id)))
 

@@ -34,6 +34,7 @@ from qdrant_edge import (
     EdgeShard,
     EdgeSparseVectorParams,
     EdgeVectorParams,
+    Memory,
     Modifier,
     PayloadSchemaType,
     UpdateOperation,
@@ -464,8 +465,11 @@ def _config(schema: Schema) -> EdgeConfig:
     # A threshold of zero turns the graph index off: 100,000 vectors of 384 are compared in 7 ms, exactly, whereas the
     # graph took 5 s to build inside a write, and found 3 of 10 neighbours, among 20,000 random ones. What remains of
     # optimize() is reclaiming the room of deleted points.
+    # Cold vectors are read when they are first searched, and not whenever a writer or an audit loads the shard.
     return EdgeConfig(
-        vectors={name: EdgeVectorParams(schema.dimension, Distance.Cosine) for name in schema.dense},
+        vectors={
+            name: EdgeVectorParams(schema.dimension, Distance.Cosine, memory=Memory.Cold) for name in schema.dense
+        },
         sparse_vectors={name: EdgeSparseVectorParams(modifier=Modifier.Idf) for name in schema.sparse},
         optimizers=EdgeOptimizersConfig(indexing_threshold=0),
     )
