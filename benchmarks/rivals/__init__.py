@@ -1,0 +1,1 @@
+"""What `benchmarks.peers` compares: this project and others, each behind the one protocol of `base`."""
