@@ -98,6 +98,7 @@ def _grant(connection: Connection, role: str) -> None:
         # Row security does not guard these two. A deletion would take a whole workspace with it, hence a function that
         # removes the one that is named; of a grant, nothing but what was granted ever changes.
         f"REVOKE UPDATE, DELETE ON workspace FROM {name}",
+        "REVOKE ALL ON FUNCTION remove_workspace() FROM PUBLIC",  # a dump that is restored without privileges lost that
         f"GRANT EXECUTE ON FUNCTION remove_workspace() TO {name}",
         f"REVOKE UPDATE ON workspace_grant FROM {name}",
         f"GRANT UPDATE (role, granted_by, granted_at) ON workspace_grant TO {name}",
