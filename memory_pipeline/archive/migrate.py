@@ -96,6 +96,7 @@ def _grant(connection: Connection, role: str) -> None:
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}",
         f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}",
         *(f"REVOKE {', '.join(withheld)} ON {table} FROM {name}" for table, withheld in WITHHELD.items()),
+        "REVOKE ALL ON FUNCTION remove_workspace() FROM PUBLIC",  # a dump that is restored without privileges lost that
         f"GRANT EXECUTE ON FUNCTION remove_workspace() TO {name}",
         f"GRANT UPDATE (role, granted_by, granted_at) ON workspace_grant TO {name}",
     ):

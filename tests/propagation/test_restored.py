@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import make_url
 
-from memory_pipeline.archive import cards
+from memory_pipeline.archive import cards, identities
 from memory_pipeline.cards import CardContent, Collection, Family
 from memory_pipeline.points import target
 from memory_pipeline.propagation import Difference, audit, project, repair
+from memory_pipeline.propagation.switch import drop_identity
+from memory_pipeline.recall import Recall
 from memory_pipeline.runtime import Runtime
 from tests.conftest import drop_database, in_database, make_database
 from tests.propagation.conftest import World
@@ -49,6 +51,27 @@ def held(world: World) -> dict[str, dict[str, object]]:
     """Item → payload of its point, over all collections."""
     targets = [target(W, collection, world.runtime.identity) for collection in Collection]
     return {str(p.payload["item"]): dict(p.payload) for into in targets for p in world.index.scan(into)}
+
+
+@pytest.fixture
+def before_the_switch(projected, postgres, superuser) -> Iterator[World]:
+    """The archive of a backup beside an index that has switched to another model since, and dropped the former one."""
+    settings, former = projected.runtime.settings, projected.runtime.identity
+    projected.runtime.database.close()
+    original = make_url(settings.database_url.get_secret_value()).database
+    backup = make_database(superuser, owner="memory_owner", template=original)
+    changed = settings.model_copy(
+        update={"embedding_provider": "sentence-transformers", "embedding_model": "another", "embedding_dimension": 384}
+    )
+    with Runtime(changed) as after:
+        World(after).embedder.salt = "another"
+        project(after, W)
+        drop_identity(after, former.hash)
+    with Runtime(changed.model_copy(update={"database_url": in_database(postgres.archive, backup)})) as opened:
+        world = World(opened)
+        world.embedder.salt = "another"
+        yield world
+    drop_database(superuser, backup)
 
 
 @pytest.fixture
@@ -108,3 +131,18 @@ def test_an_older_copy_of_the_index_lacks_points_holds_others_and_is_brought_to_
     project(projected.runtime, W)
     assert held(projected) == wanted
     assert not audit(projected.runtime, W)
+
+
+def test_an_archive_of_before_a_switch_is_indexed_for_the_model_that_the_settings_name(before_the_switch):
+    """The index says another identity than the archive, which knows nothing of it."""
+    world = before_the_switch
+    repair(world.runtime, W)
+    assert project(world.runtime, W).pending == 0
+    assert not audit(world.runtime, W)
+    assert world.runtime.live_identity(W) == world.runtime.identity
+    with world.runtime.database.transaction(W) as tx:
+        assert [(each.identity, each.live) for each in identities.registered(tx)] == [
+            (world.runtime.identity.hash, True)
+        ]
+    found = Recall(world.runtime).search(W, "subject 1: detail 1")
+    assert (found.hits[0].card_id, found.pending, found.dropped) == ("mem-0002", 0, {})
