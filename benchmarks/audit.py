@@ -52,7 +52,7 @@ def step(what: str, work: Callable[[], int], *, differing: int) -> dict[str, Any
     with memory_over() as memory:
         taken = seconds(lambda: found.append(work()))
     assert found == [differing], (what, found)  # noqa: S101  # a figure of something else would be none
-    return {"what": what, "differing": differing, "seconds": taken, "mib": memory.mib}
+    return {"what": what, "differing": differing, "seconds": taken, "mib": memory.mib, "private": memory.private}
 
 
 def main() -> None:
@@ -65,8 +65,11 @@ def main() -> None:
     ):
         runtime.migrate()
         figures = measure(runtime, arguments.cards)
-    rows = [(f["what"], f"{f['differing']:,}", f"{f['seconds']:.2f}", f"{f['mib']:.0f}") for f in figures]
-    columns = [f"{arguments.cards:,} cards", "points that differ", "seconds", "MiB over the start"]
+    rows = [
+        (f["what"], f"{f['differing']:,}", f"{f['seconds']:.2f}", f"{f['mib']:.0f}", f"{f['private']:.0f}")
+        for f in figures
+    ]
+    columns = [f"{arguments.cards:,} cards", "points that differ", "seconds", "MiB over the start", "of them private"]
     report(columns, rows, {"cards": arguments.cards, "steps": figures}, arguments.json)
 
 

@@ -56,7 +56,7 @@ def projection(runtime: Runtime, what: str, points: int) -> dict[str, Any]:
         taken = seconds(lambda: done.append(project(runtime, _WORKSPACE)))
     found = done[0]
     assert (found.written + found.removed, found.pending) == (points, 0), found  # noqa: S101  # likewise
-    return {"what": what, "points": points, "seconds": taken, "mib": memory.mib}
+    return {"what": what, "points": points, "seconds": taken, "mib": memory.mib, "private": memory.private}
 
 
 def main() -> None:
@@ -70,10 +70,24 @@ def main() -> None:
         runtime.migrate()
         figures = measure(runtime, arguments.cards)
     rows = [
-        (f["what"], f"{f['points']:,}", f"{f['seconds']:.3f}", f"{f['points'] / f['seconds']:,.0f}", f"{f['mib']:.0f}")
+        (
+            f["what"],
+            f"{f['points']:,}",
+            f"{f['seconds']:.3f}",
+            f"{f['points'] / f['seconds']:,.0f}",
+            f"{f['mib']:.0f}",
+            f"{f['private']:.0f}",
+        )
         for f in figures
     ]
-    columns = [f"{arguments.cards:,} cards", "points", "seconds", "points a second", "MiB over the start"]
+    columns = [
+        f"{arguments.cards:,} cards",
+        "points",
+        "seconds",
+        "points a second",
+        "MiB over the start",
+        "of them private",
+    ]
     report(columns, rows, {"cards": arguments.cards, "projections": figures}, arguments.json)
 
 
