@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from memory_pipeline.cards import Dependency
+from memory_pipeline.sql_tokens import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +37,12 @@ def sql_dependencies(sql: str, *, dialect: str, database: str, schema: str) -> t
     """
     if len(sql) > _LONGEST:
         return None
-    import sqlglot
-    from sqlglot import exp
+    from sqlglot import Dialect, exp
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # an unknown statement is our caller's to report, not a log's
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect=dialect) if s is not None]
+        parsed = Dialect.get_or_raise(dialect).parser().parse(list(tokens(sql, dialect)), sql)
+        statements = [statement for statement in parsed if statement is not None]
         # What sqlglot does not know it hands back as a command, and a word or two as an expression.
         if not statements or any(isinstance(s, (exp.Command, exp.Condition, exp.Alias)) for s in statements):
             return None

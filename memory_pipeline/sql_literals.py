@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from memory_pipeline.shapes import could_be_named, folded
+from memory_pipeline.sql_tokens import tokens
 
 if TYPE_CHECKING:
     from sqlglot import Token
@@ -36,6 +38,7 @@ _LISTS = {"IN", "ANY", "ALL", "SOME", "ARRAY", "ROW", "UNNEST"}
 _Group = Literal["values", "argument", "other"]
 
 
+@lru_cache(maxsize=1_000)  # more than one batch of an intake, which reads them ahead
 def sql_literals(sql: str, dialect: str) -> frozenset[str]:
     """The texts that a piece of SQL compares columns with, folded, as far as a question could name them.
 
@@ -56,13 +59,11 @@ def sql_literals(sql: str, dialect: str) -> frozenset[str]:
 
 def _tokens(sql: str, dialect: str) -> tuple[str, Sequence[Token]]:
     """As much of the SQL as can be read, and its tokens: of a text with a quote left open there are none at all."""
-    import sqlglot
-
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     read = sql[:_READ_AT_MOST]
     for _ in range(_TRIES):
         try:
-            return read, sqlglot.tokenize(read, dialect=dialect)
+            return read, tokens(read, dialect)
         except Exception:  # noqa: BLE001  # whatever a tokenizer may trip over, one text does not stop the others' intake
             read = read[: max(0, *(read.rfind(quote) for quote in _QUOTES))]
     return "", ()

@@ -45,9 +45,9 @@ def create(tx: Tx, contents: Sequence[CardContent], *, origin: Origin, principal
 
 def insert(tx: Tx, contents: Mapping[str, CardContent], *, origin: Origin, principal: str) -> None:
     """Make cards whose ids were chosen before, by id; `reserve` keeps their numbers from being given again."""
-    made = {"origin": origin, "edited": origin == "hand", "principal": principal}
+    made = {"origin": origin, "edited": origin == "hand", "updated_by": principal}
     rows = [{**columns(card_id, content, tx.language), **made} for card_id, content in contents.items()]
-    tx.run_many(_SQL["insert"], rows)
+    tx.run_rows(_SQL["insert"], rows)
     insert_parts(tx, contents)
 
 
@@ -60,8 +60,10 @@ def update(tx: Tx, contents: Mapping[str, CardContent], *, principal: str) -> No
     """Give cards another content; each counts one version further."""
     if not contents:
         return
-    rows = [{**columns(card_id, content, tx.language), "principal": principal} for card_id, content in contents.items()]
-    tx.run_many(_SQL["update"], rows)
+    rows = [
+        {**columns(card_id, content, tx.language), "updated_by": principal} for card_id, content in contents.items()
+    ]
+    tx.run_rows(_SQL["update"], rows)
     tx.run(_SQL["delete_dependencies"], card_ids=list(contents))
     insert_parts(tx, contents)
 
@@ -149,7 +151,7 @@ def insert_parts(tx: Tx, contents: Mapping[str, CardContent]) -> None:
         for card_id, content in contents.items()
         for d in content.dependencies
     ]
-    tx.run_many(_SQL["insert_dependency"], rows)
+    tx.run_rows(_SQL["insert_dependency"], rows)
     _read_literals(tx, contents)
 
 
@@ -157,7 +159,7 @@ def read_unread(tx: Tx) -> None:
     """Read the solved questions that were written by a version of this library which masked no literals."""
     while ids := [row["card_id"] for row in tx.rows(_SQL["unread"], limit=_READ_AT_ONCE)]:
         found = contents(tx, ids)
-        tx.run_many(_SQL["keep_words"], [columns(card_id, content, tx.language) for card_id, content in found.items()])
+        tx.run_rows(_SQL["keep_words"], [columns(card_id, content, tx.language) for card_id, content in found.items()])
         _read_literals(tx, found)
 
 
@@ -183,4 +185,4 @@ def _mask(tx: Tx, card_ids: Iterable[str], changed: Iterable[str]) -> None:
         }
         for card_id, content in contents(tx, named).items()
     ]
-    tx.run_many(_SQL["name_literals"], rows)
+    tx.run_rows(_SQL["name_literals"], rows)

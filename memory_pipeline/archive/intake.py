@@ -19,13 +19,14 @@ from memory_pipeline.ledger import DecisionType
 from memory_pipeline.points import question_fingerprint
 from memory_pipeline.review import cited_ids
 from memory_pipeline.sql_dependencies import sql_dependencies
+from memory_pipeline.sql_literals import sql_literals
 from memory_pipeline.text import equality_key, nfc
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Row, Transactions, Tx
 
 _SQL = load("intake")
-_BATCH = 250  # clarifications, sessions or cards in one transaction: how long others wait, and how often progress shows
+_BATCH = 500  # clarifications, sessions or cards in one transaction: how long others wait, and how often progress shows
 
 
 @dataclass(slots=True)
@@ -64,8 +65,8 @@ def intake_solved_questions(
     """Make the solved-question cards of a workspace what its finalized sessions say, in batches."""
     intake = _Intake(database, workspace, principal, progress)
     intake.run("withdraw_approvals", _withdraw_approvals)
-    intake.run("unsolved_sessions", _create_solved, ahead=_solved)
-    intake.run("changed_solved", _update_solved, ahead=_solved)
+    intake.run("unsolved_sessions", _create_solved, ahead=_read_sql)
+    intake.run("changed_solved", _update_solved, ahead=_read_sql)
     intake.run("settled_solved", _settle)
     return intake.report
 
@@ -94,14 +95,15 @@ class _Intake:
         Args:
             query: finds a batch of what is to be done, each row with the `total` that there is.
             step: does it.
-            ahead: called with each row beforehand, while no transaction is open, for what takes long.
+            ahead: called with each row beforehand, while no transaction is open, for what takes long and is remembered.
         """
         done, left = 0, 1
         while left:
             if ahead and not self._prepared(query, ahead):
                 return
             with self.database.transaction(self.workspace, writing=True) as tx:
-                rows = tx.rows(_SQL[query], limit=_BATCH)
+                tx.forget_plans()
+                rows = _found(tx, query)
                 step(tx, rows, self.report, self.principal)
             done += len(rows)
             left = rows[0]["total"] - len(rows) if rows else 0
@@ -110,10 +112,15 @@ class _Intake:
 
     def _prepared(self, query: str, ahead: Callable[[Row], object]) -> bool:
         with self.database.transaction(self.workspace) as tx:
-            rows = tx.rows(_SQL[query], limit=_BATCH)
+            rows = _found(tx, query)
         for row in rows:
             ahead(row)
         return bool(rows)
+
+
+def _found(tx: Tx, query: str) -> Sequence[Row]:
+    with tx.comparing():
+        return tx.rows(_SQL[query], limit=_BATCH)
 
 
 def _join(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
@@ -133,7 +140,7 @@ def _join(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> 
     _save_questions(tx, rows)
     found = zip(rows, joined, strict=True)
     sources = [_clarification_source(row, card_id or made[row["text_key"]]) for row, card_id in found]
-    tx.run_many(_SQL["save_source"], sources)
+    tx.run_rows(_SQL["save_source"], sources)
     _refresh(tx, {card_id for card_id in joined if card_id}, report, principal)
 
 
@@ -166,7 +173,8 @@ def _taken_from(tx: Tx, clarifications: Sequence[tuple[str, str]]) -> dict[int, 
 def _withdraw_clarifications(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
     """Show on the cards that lost a source the next one, and remove those that lost the last."""
     weakened = _weakened(rows, report)
-    tx.run(_SQL["follow_promotions"])
+    with tx.comparing():
+        tx.run(_SQL["follow_promotions"])
     _refresh(tx, weakened, report, principal)
     _remove_unsupported(tx, weakened, report)
     if weakened:
@@ -176,7 +184,8 @@ def _withdraw_clarifications(tx: Tx, rows: Sequence[Row], report: IntakeReport, 
 def _withdraw_approvals(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
     del principal
     _remove_unsupported(tx, _weakened(rows, report), report)
-    tx.run(_SQL["move_approvals"])
+    with tx.comparing():
+        tx.run(_SQL["move_approvals"])
 
 
 def _weakened(withdrawn: Sequence[Row], report: IntakeReport) -> set[str]:
@@ -224,7 +233,7 @@ def _move_questions(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal
     """Follow sessions whose question was rewritten after their clarifications had become sources."""
     del report, principal
     _save_questions(tx, rows)
-    tx.run_many(_SQL["move_question"], [{"session_id": r["session_id"], "question_id": r["question_id"]} for r in rows])
+    tx.run_rows(_SQL["move_question"], [{"session_id": r["session_id"], "question_id": r["question_id"]} for r in rows])
     if rows:
         cards.forget_unused_questions(tx)
 
@@ -235,7 +244,7 @@ def _save_questions(tx: Tx, rows: Iterable[Row]) -> None:
     if not texts:
         return
     language = tx.language
-    tx.run_many(
+    tx.run_rows(
         _SQL["save_question"],
         [
             {
@@ -252,7 +261,7 @@ def _save_questions(tx: Tx, rows: Iterable[Row]) -> None:
 def _create_solved(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
     made = [_solved(row) for row in rows]
     ids = cards.create(tx, [content for content, _ in made], origin="session", principal=principal)
-    tx.run_many(
+    tx.run_rows(
         _SQL["save_source"],
         [_approval_source(row, content, card_id) for row, (content, _), card_id in zip(rows, made, ids, strict=True)],
     )
@@ -275,6 +284,12 @@ def _update_solved(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal:
 def _settle(tx: Tx, rows: Sequence[Row], report: IntakeReport, principal: str) -> None:
     del report, principal
     cards.flag(tx, [row["card_id"] for row in rows], Flag.LEDGER_DIFFERS, up=False)
+
+
+def _read_sql(row: Row) -> None:
+    """Have what is in a session's SQL remembered; both read the same tokens."""
+    _solved(row)
+    sql_literals(row["sql"], row["dialect"])
 
 
 def _concept(row: Row, family: str = Family.CONCEPT) -> CardContent:

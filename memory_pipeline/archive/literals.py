@@ -49,7 +49,7 @@ def keep(tx: Tx, contents: Mapping[str, CardContent]) -> set[str]:
         return set()
     before = known(tx, touched)
     tx.run(_SQL["forget"], card_ids=sorted(contents))
-    tx.run_many(_SQL["keep"], rows)
+    tx.run_rows(_SQL["keep"], rows)
     return {*(before ^ known(tx, touched))}
 
 

@@ -84,6 +84,7 @@ def synchronize(database: Database, root: Path, workspace: str, progress: Progre
         batch = todo.read[start : start + _BATCH]
         # Read inside the transaction: of two processes, the later one records the later state of the files.
         with database.transaction(workspace, writing=True) as tx:
+            tx.forget_plans()
             _record(tx, [ledger.read_session(directories[name], workspace) for name in batch], report)
         progress(start + len(batch), len(todo.read))
     if todo.gone:
@@ -169,15 +170,15 @@ def _record(tx: Tx, readings: Sequence[SessionReading], report: SessionsReport) 
         faults += [_fault_row(reading.session_id, n, fault) for n, fault in enumerate(found)]
         report.read += 1
         report.count(found)
-    tx.run_many(_SQL["save_reading"], [_reading_row(r) for r in readings])
-    tx.run_many(_SQL["save_session"], sessions)
-    tx.run_many(_SQL["save_decision"], decisions)
+    tx.run_rows(_SQL["save_reading"], [_reading_row(r) for r in readings])
+    tx.run_rows(_SQL["save_session"], sessions)
+    tx.run_rows(_SQL["save_decision"], decisions)
     _replace_faults(tx, [reading.session_id for reading in readings], faults)
 
 
 def _record_gone(tx: Tx, names: Sequence[str], report: SessionsReport) -> None:
     fault = Fault(0, FaultKind.SESSION_MISSING, "the session's directory is gone; what was read from it is kept")
-    tx.run_many(_SQL["save_reading"], [{"session_id": n, "signature": _MISSING, "waiting": False} for n in names])
+    tx.run_rows(_SQL["save_reading"], [{"session_id": n, "signature": _MISSING, "waiting": False} for n in names])
     _replace_faults(tx, names, [_fault_row(name, 0, fault) for name in names])
     report.count([fault] * len(names))
 
@@ -192,7 +193,7 @@ def _stored_decisions(tx: Tx, session_ids: Sequence[str]) -> dict[str, list[Deci
 
 def _replace_faults(tx: Tx, session_ids: Sequence[str], faults: Sequence[Mapping[str, object]]) -> None:
     tx.run(_SQL["forget_faults"], session_ids=list(session_ids))
-    tx.run_many(_SQL["save_fault"], faults)
+    tx.run_rows(_SQL["save_fault"], faults)
 
 
 def _reading_row(reading: SessionReading) -> dict[str, object]:

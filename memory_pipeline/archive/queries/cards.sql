@@ -11,19 +11,21 @@ ON CONFLICT (workspace, prefix) DO UPDATE SET last = greatest(card_number.last, 
 INSERT INTO card (
     workspace, card_id, family, origin, edited, subject, detail, rationale, question, sql, dialect, context, database,
     schema, concepts, text_key, fingerprint, question_words, updated_by)
-VALUES (
-    :workspace, :card_id, :family, :origin, :edited, :subject, :detail, :rationale, :question, :sql, :dialect, :context,
-    :database, :schema, :concepts, :text_key, :fingerprint, :question_words, :principal)
+SELECT :workspace, r.card_id, r.family, r.origin, r.edited, r.subject, r.detail, r.rationale, r.question, r.sql, r.dialect,
+    r.context, r.database, r.schema, r.concepts, r.text_key, r.fingerprint, r.question_words, r.updated_by
+FROM json_populate_recordset(CAST(NULL AS card), CAST(:rows AS json)) AS r
 
 -- name: update
 -- The fingerprint of a solved question follows with what it names (name_literals): one in between would make its point
 -- pending, though in the end it may not have changed.
-UPDATE card
-SET version = version + 1, subject = :subject, detail = :detail, rationale = :rationale, question = :question,
-    sql = :sql, dialect = :dialect, context = :context, database = :database, schema = :schema, concepts = :concepts,
-    text_key = :text_key, question_words = :question_words, updated_at = now(), updated_by = :principal,
-    fingerprint = CASE family WHEN 'solved_question' THEN fingerprint ELSE :fingerprint END
-WHERE workspace = :workspace AND card_id = :card_id AND family = :family
+UPDATE card c
+SET version = c.version + 1, subject = r.subject, detail = r.detail, rationale = r.rationale, question = r.question,
+    sql = r.sql, dialect = r.dialect, context = r.context, database = r.database, schema = r.schema,
+    concepts = r.concepts, text_key = r.text_key, question_words = r.question_words, updated_at = now(),
+    updated_by = r.updated_by,
+    fingerprint = CASE c.family WHEN 'solved_question' THEN c.fingerprint ELSE r.fingerprint END
+FROM json_populate_recordset(CAST(NULL AS card), CAST(:rows AS json)) AS r
+WHERE c.workspace = :workspace AND c.card_id = r.card_id AND c.family = r.family
 
 -- name: delete
 DELETE FROM card WHERE workspace = :workspace AND card_id = ANY(:card_ids)
@@ -43,11 +45,13 @@ DELETE FROM card_dependency WHERE workspace = :workspace AND card_id = ANY(:card
 
 -- name: insert_dependency
 INSERT INTO card_dependency (workspace, card_id, database, schema, "table", "column")
-VALUES (:workspace, :card_id, :database, :schema, :table, :column)
+SELECT :workspace, r.card_id, r.database, r.schema, r."table", r."column"
+FROM json_populate_recordset(CAST(NULL AS card_dependency), CAST(:rows AS json)) AS r
 
 -- name: name_literals
-UPDATE card SET named_literals = :named_literals, fingerprint = :fingerprint
-WHERE workspace = :workspace AND card_id = :card_id
+UPDATE card c SET named_literals = r.named_literals, fingerprint = r.fingerprint
+FROM json_populate_recordset(CAST(NULL AS card), CAST(:rows AS json)) AS r
+WHERE c.workspace = :workspace AND c.card_id = r.card_id
 
 -- name: unread
 -- Solved questions whose words and literals were never read, since they were written before anybody did.
@@ -56,7 +60,9 @@ WHERE workspace = :workspace AND family = 'solved_question' AND question_words I
 LIMIT :limit
 
 -- name: keep_words
-UPDATE card SET question_words = :question_words WHERE workspace = :workspace AND card_id = :card_id
+UPDATE card c SET question_words = r.question_words
+FROM json_populate_recordset(CAST(NULL AS card), CAST(:rows AS json)) AS r
+WHERE c.workspace = :workspace AND c.card_id = r.card_id
 
 -- name: raise_flag
 UPDATE card SET flags = flags || CAST(:flag AS text)

@@ -1,5 +1,6 @@
 -- What an intake has to do, found :limit at a time, and each row with the total that there is. What was done is not
--- found again, but for `edited_cards`, which are compared each time.
+-- found again, but for `edited_cards`, which are compared each time. What is found of whole tables is found without nested
+-- loops (`Tx.comparing`), and the rows of a batch are then looked up by key in the only way that leaves: LATERAL … OFFSET 0.
 
 -- name: withdraw_clarifications
 -- Sources whose clarification is no longer promoted. A consumed source (without a card) stays, and stays consumed.
@@ -40,28 +41,36 @@ WITH new AS (
 SELECT new.total, d.session_id, d.seq, d.subject, d.detail, d.rationale, d.concepts, d.tables, d.text_key,
     d.promoted_by, n.database, n.schema, n.question_id, n.effective_question AS question
 FROM new
-JOIN decision d USING (workspace, session_id, seq)
-JOIN session n USING (workspace, session_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM decision d
+    WHERE d.workspace = new.workspace AND d.session_id = new.session_id AND d.seq = new.seq OFFSET 0) AS d
+CROSS JOIN LATERAL (
+    SELECT * FROM session n WHERE n.workspace = new.workspace AND n.session_id = new.session_id OFFSET 0) AS n
 ORDER BY d.ts, d.session_id COLLATE "C", d.seq
 
 -- name: cards_of_equal_text
 -- The card that has a source of equal text comes before one whose text is an administrator's own. A source that was taken
--- from its card stands for the card's own text.
-SELECT DISTINCT ON (text_key) text_key, card_id
-FROM (
-    SELECT s.text_key, s.card_id,
-        CASE WHEN d.rationale ~* concat('(?<![\w-])', s.card_id, '(?!-?\w)') THEN 2 ELSE 1 END AS rank
-    FROM card_source s
-    JOIN card c USING (workspace, card_id)
-    LEFT JOIN decision d USING (workspace, session_id, seq)
-    WHERE s.workspace = :workspace AND s.text_key = ANY(:text_keys) AND s.decision_type = 'concept_clarified'
-        AND c.family = 'concept'
-    UNION ALL
-    SELECT c.text_key, c.card_id, 2
-    FROM card c
-    WHERE c.workspace = :workspace AND c.text_key = ANY(:text_keys) AND c.edited AND c.family = 'concept'
-) candidates
-ORDER BY text_key, rank, card_id COLLATE "C"
+-- from its card stands for the card's own text. Looked up one by one: `text_key = ANY(…)` would read everything through.
+SELECT asked.text_key, joined.card_id
+FROM unnest(CAST(:text_keys AS text[])) AS asked (text_key)
+CROSS JOIN LATERAL (
+    SELECT card_id
+    FROM (
+        SELECT s.card_id,
+            CASE WHEN d.rationale ~* concat('(?<![\w-])', s.card_id, '(?!-?\w)') THEN 2 ELSE 1 END AS rank
+        FROM card_source s
+        JOIN card c USING (workspace, card_id)
+        LEFT JOIN decision d USING (workspace, session_id, seq)
+        WHERE s.workspace = :workspace AND s.text_key = asked.text_key AND s.decision_type = 'concept_clarified'
+            AND c.family = 'concept'
+        UNION ALL
+        SELECT c.card_id, 2
+        FROM card c
+        WHERE c.workspace = :workspace AND c.text_key = asked.text_key AND c.edited AND c.family = 'concept'
+    ) AS candidates
+    ORDER BY rank, card_id COLLATE "C"
+    LIMIT 1
+) AS joined
 
 -- name: cited_cards
 -- The cards that clarifications were taken from, as their rationales say, and whose words they have: of rules and
@@ -79,7 +88,8 @@ GROUP BY asked.number
 
 -- name: save_source
 INSERT INTO card_source (workspace, session_id, seq, decision_type, decided_by, text_key, card_id, question_id)
-VALUES (:workspace, :session_id, :seq, :decision_type, :decided_by, :text_key, :card_id, :question_id)
+SELECT :workspace, r.session_id, r.seq, r.decision_type, r.decided_by, r.text_key, r.card_id, r.question_id
+FROM json_populate_recordset(CAST(NULL AS card_source), CAST(:rows AS json)) AS r
 ON CONFLICT (workspace, session_id, seq) DO UPDATE
 SET decided_by = excluded.decided_by, card_id = excluded.card_id, question_id = excluded.question_id
 
@@ -99,17 +109,29 @@ WHERE s.workspace = :workspace AND s.card_id = ANY(:card_ids)
 ORDER BY s.card_id, taken.taken, d.ts, d.session_id COLLATE "C", d.seq
 
 -- name: moved_cards
--- Cards whose smallest source is from a session whose manifest now names another database or schema than the card.
+-- Cards whose smallest source is from a session whose manifest now names another database or schema than the card. Of
+-- all cards, only those are looked at closely that have any source from such a session.
 SELECT c.card_id, count(*) OVER () AS total
 FROM (
-    SELECT DISTINCT ON (s.card_id) s.workspace, s.card_id, n.database, n.schema
+    SELECT c.workspace, c.card_id
+    FROM card_source s
+    JOIN session n USING (workspace, session_id)
+    JOIN card c USING (workspace, card_id)
+    WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND NOT c.edited
+        AND (c.database <> n.database OR c.schema <> n.schema)
+    GROUP BY c.workspace, c.card_id
+) AS differing
+JOIN card c USING (workspace, card_id)
+CROSS JOIN LATERAL (
+    SELECT n.database, n.schema
     FROM card_source s
     JOIN decision d USING (workspace, session_id, seq)
     JOIN session n USING (workspace, session_id)
-    WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
-    ORDER BY s.card_id, d.ts, d.session_id COLLATE "C", d.seq) AS smallest
-JOIN card c USING (workspace, card_id)
-WHERE NOT c.edited AND (c.database, c.schema) IS DISTINCT FROM (smallest.database, smallest.schema)
+    WHERE s.workspace = c.workspace AND s.card_id = c.card_id AND s.decision_type = 'concept_clarified'
+    ORDER BY d.ts, d.session_id COLLATE "C", d.seq
+    LIMIT 1
+) AS smallest
+WHERE c.database <> smallest.database OR c.schema <> smallest.schema
 ORDER BY c.card_id
 LIMIT :limit
 
@@ -129,29 +151,35 @@ WHERE c.workspace = :workspace AND c.card_id = ANY(:card_ids)
 
 -- name: save_question
 INSERT INTO question (workspace, question_id, text, text_key, fingerprint)
-VALUES (:workspace, :question_id, :text, :text_key, :fingerprint)
+SELECT :workspace, r.question_id, r.text, r.text_key, r.fingerprint
+FROM json_populate_recordset(CAST(NULL AS question), CAST(:rows AS json)) AS r
 ON CONFLICT DO NOTHING
 
 -- name: moved_questions
+-- Grouped, since EXISTS would have PostgreSQL compare each session with each source.
 SELECT n.session_id, n.question_id, n.effective_question AS question, count(*) OVER () AS total
-FROM session n
-WHERE n.workspace = :workspace AND EXISTS (
-    SELECT FROM card_source s
-    WHERE s.workspace = n.workspace AND s.session_id = n.session_id AND s.decision_type = 'concept_clarified'
-        AND s.card_id IS NOT NULL AND s.question_id IS DISTINCT FROM n.question_id)
+FROM card_source s
+JOIN session n USING (workspace, session_id)
+WHERE s.workspace = :workspace AND s.decision_type = 'concept_clarified' AND s.card_id IS NOT NULL
+    AND s.question_id IS DISTINCT FROM n.question_id
+GROUP BY n.session_id, n.question_id, n.effective_question
 ORDER BY n.session_id
 LIMIT :limit
 
 -- name: move_question
-UPDATE card_source SET question_id = :question_id
-WHERE workspace = :workspace AND session_id = :session_id AND decision_type = 'concept_clarified' AND card_id IS NOT NULL
+UPDATE card_source s SET question_id = r.question_id
+FROM json_populate_recordset(CAST(NULL AS card_source), CAST(:rows AS json)) AS r
+WHERE s.workspace = :workspace AND s.session_id = r.session_id AND s.decision_type = 'concept_clarified'
+    AND s.card_id IS NOT NULL
 
 -- name: unsolved_sessions
 -- Finalized sessions with approved SQL that have no solved question, and whose approval no deletion has consumed.
 WITH unsolved AS (
     SELECT n.workspace, n.session_id, d.ts, count(*) OVER () AS total
     FROM session n
-    JOIN decision d ON d.workspace = n.workspace AND d.session_id = n.session_id AND d.seq = n.approved_seq
+    CROSS JOIN LATERAL (
+        SELECT d.ts FROM decision d
+        WHERE d.workspace = n.workspace AND d.session_id = n.session_id AND d.seq = n.approved_seq OFFSET 0) AS d
     WHERE n.workspace = :workspace AND n.status = 'finalized' AND n.sql IS NOT NULL
         AND NOT EXISTS (
             SELECT FROM card_source s
@@ -163,7 +191,8 @@ WITH unsolved AS (
 SELECT u.total, n.session_id, n.approved_seq, n.effective_question AS question, n.sql, n.context, n.database, n.schema,
     n.dialect
 FROM unsolved u
-JOIN session n USING (workspace, session_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM session n WHERE n.workspace = u.workspace AND n.session_id = u.session_id OFFSET 0) AS n
 ORDER BY u.ts, n.session_id COLLATE "C"
 
 -- name: move_approvals
@@ -190,8 +219,9 @@ WITH changed AS (
 )
 SELECT x.total, c.card_id, c.edited, n.effective_question AS question, n.sql, n.context, n.database, n.schema, n.dialect
 FROM changed x
-JOIN card c USING (workspace, card_id)
-JOIN session n USING (workspace, session_id)
+CROSS JOIN LATERAL (SELECT * FROM card c WHERE c.workspace = x.workspace AND c.card_id = x.card_id OFFSET 0) AS c
+CROSS JOIN LATERAL (
+    SELECT * FROM session n WHERE n.workspace = x.workspace AND n.session_id = x.session_id OFFSET 0) AS n
 
 -- name: settled_solved
 -- Edited solved questions that were flagged, and whose session has come to say the same; of a merged one all sessions.

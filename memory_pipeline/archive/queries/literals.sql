@@ -12,7 +12,8 @@ SELECT DISTINCT literal FROM card_literal WHERE workspace = :workspace AND card_
 DELETE FROM card_literal WHERE workspace = :workspace AND card_id = ANY(:card_ids)
 
 -- name: keep
-INSERT INTO card_literal (workspace, literal, card_id) VALUES (:workspace, :literal, :card_id)
+INSERT INTO card_literal (workspace, literal, card_id) SELECT :workspace, r.literal, r.card_id
+FROM json_populate_recordset(CAST(NULL AS card_literal), CAST(:rows AS json)) AS r
 
 -- name: concerned
 -- Solved questions by id, and those that have a word of some literals.

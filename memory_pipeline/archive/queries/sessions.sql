@@ -11,7 +11,8 @@ WHERE workspace = :workspace AND session_id = ANY(:session_ids)
 
 -- name: save_reading
 INSERT INTO session_reading (workspace, session_id, signature, waiting)
-VALUES (:workspace, :session_id, :signature, :waiting)
+SELECT :workspace, r.session_id, r.signature, r.waiting
+FROM json_populate_recordset(CAST(NULL AS session_reading), CAST(:rows AS json)) AS r
 ON CONFLICT (workspace, session_id) DO UPDATE
 SET signature = excluded.signature, waiting = excluded.waiting, read_at = now()
 
@@ -20,9 +21,9 @@ SET signature = excluded.signature, waiting = excluded.waiting, read_at = now()
 INSERT INTO session (
     workspace, session_id, status, question, database, schema, dialect, created_at, updated_at, updated_by, sql,
     effective_question, question_id, approved_seq, context, rejected_cards)
-VALUES (
-    :workspace, :session_id, :status, :question, :database, :schema, :dialect, :created_at, :updated_at, :updated_by,
-    :sql, :effective_question, :question_id, :approved_seq, :context, :rejected_cards)
+SELECT :workspace, r.session_id, r.status, r.question, r.database, r.schema, r.dialect, r.created_at, r.updated_at,
+    r.updated_by, r.sql, r.effective_question, r.question_id, r.approved_seq, r.context, r.rejected_cards
+FROM json_populate_recordset(CAST(NULL AS session), CAST(:rows AS json)) AS r
 ON CONFLICT (workspace, session_id) DO UPDATE
 SET status = excluded.status, question = excluded.question, database = excluded.database, schema = excluded.schema,
     dialect = excluded.dialect, created_at = excluded.created_at, updated_at = excluded.updated_at,
@@ -35,9 +36,9 @@ SET status = excluded.status, question = excluded.question, database = excluded.
 INSERT INTO decision (
     workspace, session_id, seq, ts, type, phase, subject, detail, rationale, concepts, tables, text_key,
     effective, outcome, promoted_by)
-VALUES (
-    :workspace, :session_id, :seq, :ts, :type, :phase, :subject, :detail, :rationale, :concepts, :tables, :text_key,
-    :effective, :outcome, :promoted_by)
+SELECT :workspace, r.session_id, r.seq, r.ts, r.type, r.phase, r.subject, r.detail, r.rationale, r.concepts, r.tables,
+    r.text_key, r.effective, r.outcome, r.promoted_by
+FROM json_populate_recordset(CAST(NULL AS decision), CAST(:rows AS json)) AS r
 ON CONFLICT (workspace, session_id, seq) DO UPDATE
 SET effective = excluded.effective, outcome = excluded.outcome, promoted_by = excluded.promoted_by
 WHERE (decision.effective, decision.outcome, decision.promoted_by)
@@ -48,4 +49,5 @@ DELETE FROM ledger_fault WHERE workspace = :workspace AND session_id = ANY(:sess
 
 -- name: save_fault
 INSERT INTO ledger_fault (workspace, session_id, line, kind, reason, ordinal)
-VALUES (:workspace, :session_id, :line, :kind, :reason, :ordinal)
+SELECT :workspace, r.session_id, r.line, r.kind, r.reason, r.ordinal
+FROM json_populate_recordset(CAST(NULL AS ledger_fault), CAST(:rows AS json)) AS r
