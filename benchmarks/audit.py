@@ -9,17 +9,14 @@ and computed once anyway.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from benchmarks.common import StubEmbedder, arguments_of, fill, memory_over, report, seconds
+from benchmarks.common import StubEmbedder, arguments_of, concepts, fill, fresh_runtime, memory_over, report, seconds
 from memory_pipeline.cards import Collection
 from memory_pipeline.points import point_id, target
 from memory_pipeline.propagation import audit, project, rebuild, repair
 from memory_pipeline.runtime import Runtime
-from memory_pipeline.settings import embedded_settings
 
 _WORKSPACE = "large"
 
@@ -27,7 +24,7 @@ _WORKSPACE = "large"
 def measure(runtime: Runtime, count: int) -> list[dict[str, Any]]:
     """What each step takes, in its order, and how many points differed."""
     runtime.embedder = StubEmbedder(runtime.identity.dimension)  # type: ignore[assignment]  # in place of the model
-    fill(runtime, _WORKSPACE, count)
+    fill(runtime, _WORKSPACE, concepts(count))
     project(runtime, _WORKSPACE)
     into = target(_WORKSPACE, Collection.MEMORY_CARDS, runtime.identity)
     lost = count * 9 // 10
@@ -59,11 +56,7 @@ def main() -> None:
     parser = arguments_of(__doc__)
     parser.add_argument("--cards", type=int, default=100_000)
     arguments = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home,
-        Runtime(embedded_settings(Path(home)), create=True) as runtime,
-    ):
-        runtime.migrate()
+    with fresh_runtime() as runtime:
         figures = measure(runtime, arguments.cards)
     rows = [
         (f["what"], f"{f['differing']:,}", f"{f['seconds']:.2f}", f"{f['mib']:.0f}", f"{f['private']:.0f}")

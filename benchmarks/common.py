@@ -1,11 +1,15 @@
-"""What benchmarks share: a model that costs nothing, a workspace full of cards, and a report as a table and as JSON."""
+"""What benchmarks share: a home of their own, a model that costs nothing, cards, figures, a table and JSON of them."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import socket
+import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +25,37 @@ from memory_pipeline.archive import cards, workspaces
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.embedding.base import Role, Vectors
 from memory_pipeline.runtime import Runtime
+from memory_pipeline.settings import embedded_settings
 
 _BATCH = 1_000
+
+
+@contextmanager
+def fresh_home() -> Iterator[Path]:
+    """A home that is removed after the block."""
+    with tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home:
+        yield Path(home)
+
+
+@contextmanager
+def fresh_runtime() -> Iterator[Runtime]:
+    """The services of such a home, whose archive is empty."""
+    with fresh_home() as home, Runtime(embedded_settings(home), create=True) as runtime:
+        runtime.migrate()
+        yield runtime
+
+
+def environment_of(home: Path) -> dict[str, str]:
+    """The environment of a process that works on a home, whatever settings there are."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+    return {**others, "MEMORY_HOME": str(home)}
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 class StubEmbedder:
@@ -47,13 +80,18 @@ def concepts(count: int) -> list[CardContent]:
     return [CardContent(Family.CONCEPT, f"subject {n}", f"detail {n}") for n in range(count)]
 
 
-def fill(runtime: Runtime, workspace: str, count: int) -> None:
-    """Make a workspace with so many cards, none of them projected yet."""
+def fill(runtime: Runtime, workspace: str, contents: Iterable[CardContent]) -> list[str]:
+    """Make a workspace with these cards, none of them projected yet; their ids, kind by kind."""
     workspaces.make(runtime.database, workspace, language="italian", principal=runtime.settings.acting_principal)
-    made = concepts(count)
-    for start in range(0, count, _BATCH):
-        with runtime.database.transaction(workspace, writing=True) as tx:
-            cards.create(tx, made[start : start + _BATCH], origin="hand", principal="benchmark")
+    by_kind: defaultdict[str, list[CardContent]] = defaultdict(list)
+    for content in contents:
+        by_kind[content.family.id_prefix].append(content)
+    ids: list[str] = []
+    for made in by_kind.values():
+        for start in range(0, len(made), _BATCH):
+            with runtime.database.transaction(workspace, writing=True) as tx:
+                ids += cards.create(tx, made[start : start + _BATCH], origin="hand", principal="benchmark")
+    return ids
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -66,6 +104,11 @@ def seconds(work: Callable[[], object]) -> float:
 def percentile(values: Sequence[float], percent: float) -> float:
     """What so many per cent of the values do not exceed, interpolated."""
     return float(np.percentile(values, percent))
+
+
+def summary(milliseconds: Sequence[float]) -> dict[str, float]:
+    """What half of them, and all but five per cent, do not exceed."""
+    return {f"p{percent}": round(percentile(milliseconds, percent), 1) for percent in (50, 95)}
 
 
 @dataclass

@@ -7,17 +7,9 @@ Times are seconds on this machine; the home is made for the run and removed.
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.common import arguments_of, fresh_home, percentile, report, seconds
 from memory_pipeline import Recall
 from memory_pipeline.archive.ingest import ingest, workspaces_to_ingest
 from memory_pipeline.archive.status import status
@@ -29,18 +21,12 @@ from memory_pipeline.settings import embedded_settings
 _QUESTIONS = 100
 
 
-def timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def measure(sessions: Path, home: Path) -> dict[str, float]:
     settings = embedded_settings(home).model_copy(update={"sessions_root": sessions})
     names = workspaces_to_ingest(sessions).workspaces
     figures: dict[str, float] = {}
     with Runtime(settings, create=True, warm=True) as runtime, progress("working") as bar:
-        figures["make the home and migrate"] = timed(runtime.migrate)
+        figures["make the home and migrate"] = seconds(runtime.migrate)
 
         def ingest_all() -> None:
             for name in names:
@@ -50,12 +36,12 @@ def measure(sessions: Path, home: Path) -> dict[str, float]:
             for name in names:
                 project(runtime, name, progress=bar(name))
 
-        figures["first ingest"] = timed(ingest_all)
-        figures["ingest, nothing new"] = timed(ingest_all)
-        figures["first projection, embedding included"] = timed(project_all)
-        figures["projection, nothing to do"] = timed(project_all)
+        figures["first ingest"] = seconds(ingest_all)
+        figures["ingest, nothing new"] = seconds(ingest_all)
+        figures["first projection, embedding included"] = seconds(project_all)
+        figures["projection, nothing to do"] = seconds(project_all)
         audits: list[AuditReport] = []
-        figures["audit"] = timed(lambda: audits.extend(audit(runtime, name) for name in names))
+        figures["audit"] = seconds(lambda: audits.extend(audit(runtime, name) for name in names))
         figures["points that differ from the archive"] = sum(sum(a.counts.values()) for a in audits)
         found = status(runtime.database, runtime.identity.hash)
         figures["sessions"] = sum(s.sessions for s in found.values())
@@ -74,24 +60,18 @@ def recall_figures(runtime: Runtime, workspace: str) -> dict[str, float]:
         texts = [f"{text} please" for text in questions.scalars()]
     recall = Recall(runtime)
     recall.search(workspace, "warm up")
-    times = [timed(lambda text=text: recall.search(workspace, text)) for text in texts]
-    deciles = statistics.quantiles(times, n=20)
-    return {"recall p50, warm, embedding included": deciles[9], "recall p95, warm, embedding included": deciles[18]}
+    times = [seconds(lambda text=text: recall.search(workspace, text)) for text in texts]
+    return {f"recall p{percent}, warm, embedding included": percentile(times, percent) for percent in (50, 95)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--sessions", type=Path, required=True)
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home:
-        figures = measure(arguments.sessions, Path(home))
-    table = Table("what", "figure")
-    for what, figure in figures.items():
-        table.add_row(what, f"{figure:,.3f}" if isinstance(figure, float) else f"{figure:,}")
-    Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    with fresh_home() as home:
+        figures = measure(arguments.sessions, home)
+    rows = [(what, f"{f:,.3f}" if isinstance(f, float) else f"{f:,}") for what, f in figures.items()]
+    report(["what", "figure"], rows, figures, arguments.json)
 
 
 if __name__ == "__main__":

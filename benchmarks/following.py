@@ -10,12 +10,9 @@ Both times count from the commit of the edit to the certification of its point, 
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +22,18 @@ from typing import Any
 
 from sqlalchemy import TextClause, text
 
-from benchmarks.common import StubEmbedder, arguments_of, fill, percentile, report, seconds
+from benchmarks.common import (
+    StubEmbedder,
+    arguments_of,
+    concepts,
+    environment_of,
+    fill,
+    free_port,
+    fresh_home,
+    percentile,
+    report,
+    seconds,
+)
 from memory_pipeline.archive import queue
 from memory_pipeline.curation import Curation
 from memory_pipeline.edits import Change
@@ -51,21 +59,12 @@ _LEFT = text("""
 """)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def dev(home: Path) -> Iterator[None]:
     """Dagster at work over a home."""
     command = [sys.executable, "-m", "memory_pipeline.cli", "dev", "--no-web", "--port", str(free_port())]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
     with (home / "dev.log").open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603  # our own command
-            command, env={**environment, "MEMORY_HOME": str(home)}, stdout=log, stderr=log
-        )
+        process = subprocess.Popen(command, env=environment_of(home), stdout=log, stderr=log)  # noqa: S603  # our own command
         try:
             yield
             assert process.poll() is None, (home / "dev.log").read_text()  # noqa: S101  # else nobody propagated
@@ -132,12 +131,11 @@ def main() -> None:
     if edits > arguments.cards:
         parser.error(f"{edits:,} edits, each of another card, need as many cards: --cards {edits}")
     figures = {}
-    with tempfile.TemporaryDirectory(prefix="memory-benchmark-") as name:
-        home = Path(name)
+    with fresh_home() as home:
         with Runtime(embedded_settings(home), create=True) as runtime:
             runtime.migrate()
             runtime.embedder = StubEmbedder(runtime.identity.dimension)  # type: ignore[assignment]  # of what is there before
-            fill(runtime, _WORKSPACE, arguments.cards)
+            fill(runtime, _WORKSPACE, concepts(arguments.cards))
             project(runtime, _WORKSPACE)
         with dev(home), Runtime(embedded_settings(home), warm=True) as runtime:
             for version, (way, commit) in enumerate({"sensors": submit, "save": save}.items(), start=1):

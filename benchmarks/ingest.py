@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import resource
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,12 +18,11 @@ from pathlib import Path
 
 from sqlalchemy import Engine, event
 
-from benchmarks.common import arguments_of, report, seconds
+from benchmarks.common import arguments_of, fresh_runtime, report, seconds
 from benchmarks.made_sessions import Expected, append_clarification, write_session, write_sessions
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.archive.status import status
 from memory_pipeline.runtime import Runtime
-from memory_pipeline.settings import embedded_settings
 
 Figures = dict[str, dict[str, float]]
 
@@ -108,11 +106,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=10_000)
     parser.add_argument("--workspaces", type=int, default=1)
     arguments = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home,
-        Runtime(embedded_settings(Path(home)), create=True) as runtime,
-    ):
-        runtime.migrate()
+    with fresh_runtime() as runtime:
         names = [f"w{n:02d}" for n in range(arguments.workspaces)]
         each = arguments.sessions // len(names)
         expected = {name: write_sessions(runtime.settings.sessions, name, each) for name in names}

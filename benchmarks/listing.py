@@ -8,29 +8,20 @@ the cards are solved questions with SQL of 1 to 3 kB; each card has three depend
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import statistics
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from sqlalchemy import text
 
-from memory_pipeline.archive import cards, identities, workspaces
+from benchmarks.common import arguments_of, fill, fresh_runtime, report, seconds, summary
+from memory_pipeline.archive import identities
 from memory_pipeline.archive.listing import CardDetail, ListRequest, Page, detail, list_cards
 from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.runtime import Runtime
-from memory_pipeline.settings import embedded_settings
 
 _WORKSPACE = "large"
-_BATCH = 1_000
 _TEXT = """
 paziente attivo ricovero dimissione età più diagnosi flag_attivo reparto ablazione fibrillazione atriale data inizio
 fine episodio terapia farmaco dosaggio esame pressione visita priorità urgenza codice stato è perché così valore
@@ -84,17 +75,11 @@ def contents(count: int) -> Iterator[CardContent]:
             yield CardContent(family, subject, said, some(chance, 10), concepts=concepts, **placed)
 
 
-def fill(runtime: Runtime, count: int) -> None:
-    workspaces.make(runtime.database, _WORKSPACE, language="italian", principal="benchmark")
+def prepare(runtime: Runtime, count: int) -> None:
+    """Make the cards, with sources and with points that pass for certified."""
+    fill(runtime, _WORKSPACE, contents(count))
     with runtime.database.transaction(_WORKSPACE) as tx:
         identities.register(tx, runtime.identity)
-    by_prefix: dict[str, list[CardContent]] = {}
-    for content in contents(count):
-        by_prefix.setdefault(content.family.id_prefix, []).append(content)
-    for made in by_prefix.values():
-        for start in range(0, len(made), _BATCH):
-            with runtime.database.transaction(_WORKSPACE, writing=True) as tx:
-                cards.create(tx, made[start : start + _BATCH], origin="hand", principal="benchmark")
     with runtime.database.transaction(_WORKSPACE, writing=True) as tx:
         tx.run(SOURCES)
         tx.run(CERTIFY)
@@ -102,12 +87,7 @@ def fill(runtime: Runtime, count: int) -> None:
 
 def milliseconds(work: Callable[[], object], runs: int) -> list[float]:
     work()  # the first one warms the caches
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        work()
-        times.append((time.perf_counter() - start) * 1_000)
-    return times
+    return [1_000 * seconds(work) for _ in range(runs)]
 
 
 def listed(runtime: Runtime, request: ListRequest) -> Page:
@@ -129,30 +109,16 @@ def measure(runtime: Runtime, count: int, runs: int) -> dict[str, dict[str, floa
     return figures | {"detail": summary(milliseconds(lambda: shown(runtime, "mem-0002"), runs)) | {"found": 1}}
 
 
-def summary(times: list[float]) -> dict[str, float]:
-    quantiles = statistics.quantiles(times, n=20)
-    return {"p50": round(quantiles[9], 1), "p95": round(quantiles[18], 1)}
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--cards", type=int, default=50_000)
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home,
-        Runtime(embedded_settings(Path(home)), create=True) as runtime,
-    ):
-        runtime.migrate()
-        fill(runtime, arguments.cards)
+    with fresh_runtime() as runtime:
+        prepare(runtime, arguments.cards)
         figures = measure(runtime, arguments.cards, arguments.runs)
-    table = Table(f"request, {arguments.cards:,} cards", "found", "p50, ms", "p95, ms")
-    for name, figure in figures.items():
-        table.add_row(name, f"{figure['found']:,}", f"{figure['p50']:,}", f"{figure['p95']:,}")
-    Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    rows = [(name, f"{f['found']:,}", f"{f['p50']:,}", f"{f['p95']:,}") for name, f in figures.items()]
+    report([f"request, {arguments.cards:,} cards", "found", "p50, ms", "p95, ms"], rows, figures, arguments.json)
 
 
 if __name__ == "__main__":

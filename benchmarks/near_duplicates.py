@@ -9,10 +9,8 @@ hold their texts. The thresholds were chosen on the workspaces in `CHOSEN_ON` al
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import tempfile
 import time
 import tracemalloc
 from collections import Counter
@@ -22,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from sqlalchemy import text
 
+from benchmarks.common import arguments_of, fresh_home, report
 from memory_pipeline.archive import cards, workspaces
 from memory_pipeline.archive.database import Database
 from memory_pipeline.archive.duplicates import Proposal, Proposals, proposed
@@ -181,26 +179,24 @@ def _scores(found: list[tuple[str, Proposal]], known: list[Label], names: tuple[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--unlabelled", action="store_true", help="Name the proposals that have no label.")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home:
-        figures = measure(arguments.data, Path(home))
-    table = Table("workspaces", "kind", "right", "wrong", "unlabelled", "precision", "recall of both")
+    with fresh_home() as home:
+        figures = measure(arguments.data, home)
+    rows = []
     for part, scores in figures["scores"].items():
         for kind in ("form", "near"):
             row = scores[kind]
             precision = "" if row["precision"] is None else f"{row['precision']:.2f}"
             recall = f"{scores['recall']:.2f} of {scores['duplicates']}"
-            table.add_row(part, kind, str(row["right"]), str(row["wrong"]), str(row["unlabelled"]), precision, recall)
-    Console().print(table)
+            rows.append((part, kind, row["right"], row["wrong"], row["unlabelled"], precision, recall))
+    columns = ("workspaces", "kind", "right", "wrong", "unlabelled", "precision", "recall of both")
+    report(columns, rows, figures, arguments.json)
     Console().print(f"labels: {figures['labels']}; large workspace: {figures['large']}")
     if arguments.unlabelled:
         Console().print(*figures["unlabelled"], sep="\n")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ from __future__ import annotations
 import gc
 import importlib.util
 import statistics
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -28,13 +26,12 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.common import arguments_of, report
-from benchmarks.recall_latency import Speech
-from benchmarks.rivals.base import Card, Competitor, Model
+from benchmarks.common import arguments_of, fresh_runtime, report, seconds
+from benchmarks.rivals.base import Card, Competitor, Did, Model
 from benchmarks.rivals.ours import Ours
 from benchmarks.rivals.trials import Affected, Outcome, State, States, state, trials
+from benchmarks.speech import Speech
 from memory_pipeline.runtime import Runtime
-from memory_pipeline.settings import embedded_settings
 
 _NEEDED = ("langchain_classic", "langchain_qdrant", "llama_index")
 _CHANGED = 100  # one card of so many
@@ -104,12 +101,8 @@ def measure(competitor: Competitor, cards: Sequence[Card]) -> tuple[Times, list[
 def compare(count: int) -> list[Measured]:
     """All competitors, one after the other."""
     cards, measured, says = made_cards(count), [], Console(stderr=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home,
-        Runtime(embedded_settings(Path(home)), create=True) as server,
-    ):
-        server.migrate()
-        for opened, harmed in competitors(server, Path(home)):
+    with fresh_runtime() as server:
+        for opened, harmed in competitors(server, server.settings.home):
             with closing(opened()) as competitor:
                 says.print(f"{competitor.name}: {competitor.settings}")
                 times, left = measure(competitor, cards)
@@ -120,10 +113,9 @@ def compare(count: int) -> list[Measured]:
 
 def _timed(competitor: Competitor) -> float:
     gc.collect()  # of what others left behind
-    start = time.perf_counter()
-    did = competitor.run()
-    took = time.perf_counter() - start
-    assert not did.error, did.error  # noqa: S101  # what fails is fast
+    did: list[Did] = []
+    took = seconds(lambda: did.append(competitor.run()))
+    assert not did[0].error, did[0].error  # noqa: S101  # what fails is fast
     return took
 
 

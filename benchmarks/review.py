@@ -9,19 +9,15 @@ what a real one takes for the new cards comes on top.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
-from benchmarks.recall_latency import BagOfWords, Speech, fill
+from benchmarks.common import arguments_of, fresh_home, report, seconds
+from benchmarks.recall_latency import fill
+from benchmarks.speech import BagOfWords, Speech
 from memory_pipeline.candidates import Retraction
 from memory_pipeline.reviewing import Reviewing
 from memory_pipeline.runtime import Runtime
@@ -64,9 +60,7 @@ def measure(home: Path, cards: int, candidates: int, rounds: int) -> dict[str, f
     taken: dict[str, list[float]] = defaultdict(list)
 
     def timed(step: str, work: Callable[..., object], *arguments: object, **options: object) -> None:
-        start = time.perf_counter()
-        work(*arguments, **options)
-        taken[step].append(time.perf_counter() - start)
+        taken[step].append(seconds(lambda: work(*arguments, **options)))
 
     speech = Speech()
     with Runtime(embedded_settings(home), create=True) as runtime:
@@ -91,21 +85,15 @@ def measure(home: Path, cards: int, candidates: int, rounds: int) -> dict[str, f
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--cards", type=int, default=10_000)
     parser.add_argument("--candidates", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        found = measure(Path(directory) / "home", given.cards, given.candidates, given.rounds)
-    table = Table("step", "seconds", title=f"{given.candidates} candidates among {given.cards:,} cards")
-    for step, seconds in found.items():
-        table.add_row(step, f"{seconds:.2f}")
-    Console().print(table)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2))
+    with fresh_home() as home:
+        found = measure(home, given.cards, given.candidates, given.rounds)
+    rows = [(step, f"{took:.2f}") for step, took in found.items()]
+    report([f"{given.candidates} candidates among {given.cards:,} cards", "seconds"], rows, found, given.json)
 
 
 if __name__ == "__main__":

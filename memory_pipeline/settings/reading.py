@@ -1,0 +1,105 @@
+"""Reads the settings of a process: all faults at once, each with what to do, and no value of a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
+
+from memory_pipeline.errors import InvalidSettings
+from memory_pipeline.settings.model import Settings
+from memory_pipeline.settings.sources import PREFIX, setting_of
+
+_OF_TESTS = "MEMORY_TEST_"
+
+
+def load_settings(**overrides: object) -> Settings:
+    """The settings of this process.
+
+    Raises:
+        InvalidSettings: naming every fault at once, and no value of a secret.
+    """
+    examined = examine_settings(**overrides)
+    if examined.faults:
+        raise InvalidSettings("settings: " + "; ".join(examined.faults))
+    return examined.settings
+
+
+def embedded_settings(home: Path) -> Settings:
+    """Settings that run everything from a home with the default model, whatever the environment says."""
+    defaults = {name: field.get_default() for name, field in Settings.model_fields.items()}
+    return load_settings(**{**defaults, "home": home}, _env_file=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Settings as far as they can be used.
+
+    Attributes:
+        settings: with the default in place of each that cannot be.
+        faults: what is wrong, each with what to do, and no value of a secret.
+        refused: the settings whose default it is.
+    """
+
+    settings: Settings
+    faults: tuple[str, ...] = ()
+    refused: frozenset[str] = frozenset()
+
+
+def examine_settings(**overrides: object) -> Examined:
+    """What can be used of this process's settings, and every fault of the others."""
+    faults: list[str] = []
+    refused: dict[str, Any] = {}
+    while True:
+        try:
+            settings = Settings(**{**overrides, **refused})
+        except ValidationError as error:
+            found = [(_fault(e["loc"], e["msg"]), _named(e["loc"], e["msg"])) for e in error.errors()]
+            # A later round hears what settings say of each other; where one was refused, that may be of its making.
+            faults += [fault for fault, names in found if not _groups(names) & _groups(refused)]
+            named = set().union(*(names for _, names in found)) - refused.keys() or Settings.model_fields.keys()
+            refused |= {name: Settings.model_fields[name].get_default() for name in named}
+        else:
+            return Examined(settings, tuple(faults), frozenset(refused))
+
+
+def _groups(names: Iterable[str]) -> set[str]:
+    return {name.partition("_")[0] for name in names}
+
+
+def _fault(location: tuple[int | str, ...], message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return f"{PREFIX}{str(location[0]).upper()}: {message}" if location else message
+
+
+def _named(location: tuple[int | str, ...], message: str) -> set[str]:
+    """The settings that a fault is of: where it was found, and those that its message names."""
+    named = [*re.findall(rf"{PREFIX}[A-Z0-9_]+", message), *(f"{PREFIX}{place}" for place in location[:1])]
+    return {name for each in named if (name := setting_of(each, Settings.model_fields))}
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A variable, or a file of secrets, that is named like a setting and is none; `meant` is a setting of its like."""
+
+    name: str
+    meant: str | None
+
+
+def unknown_variables(settings: Settings) -> list[Unknown]:
+    """What the environment, the `.env` file and the directory of secrets name in vain, since nothing reads it."""
+    variables = {*EnvSettingsSource(Settings).env_vars, *DotEnvSettingsSource(Settings).env_vars}
+    files = settings.secrets_dir.iterdir() if settings.secrets_dir else ()
+    names = {name.upper() for name in variables} | {file.name.upper() for file in files}
+    known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    return [
+        Unknown(name, next(iter(get_close_matches(name, known, n=1, cutoff=0.8)), None))
+        for name in sorted(names)
+        if name.startswith(PREFIX) and name not in known and not name.startswith(_OF_TESTS)
+    ]

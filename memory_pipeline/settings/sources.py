@@ -1,0 +1,53 @@
+"""Where settings come from besides a program: variables, the `.env` file, and files of secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+from typing import Any
+
+from pydantic_settings import SecretsSettingsSource, SettingsError
+
+PREFIX = "MEMORY_"
+"""How every variable begins that is a setting."""
+
+
+def setting_of(variable: str, settings: Container[str]) -> str | None:
+    """The setting that a variable, or a file of secrets, is named for, in any case; None where there is none."""
+    name = variable.lower().removeprefix(PREFIX.lower())
+    return name if name != variable.lower() and name in settings else None
+
+
+def readable(directory: Path, settings: Container[str]) -> Path:
+    """The same directory, whose files of settings can be read: without them others would be used in silence.
+
+    Raises:
+        ValueError: it cannot be read, or one of these files cannot.
+    """
+    try:
+        unread = [file.name for file in directory.iterdir() if setting_of(file.name, settings) and _unreadable(file)]
+    except OSError as error:
+        raise ValueError(f"{directory} cannot be read ({error.strerror}): name the directory of the secrets") from None
+    if unread:
+        raise ValueError(f"{', '.join(sorted(unread))} cannot be read in it: a secret is a file of UTF-8 text")
+    return directory
+
+
+class Secrets(SecretsSettingsSource):
+    """Files named like variables, in the directory that the sources before this one name."""
+
+    def __call__(self) -> dict[str, Any]:
+        """What the files hold; of a directory that cannot be read nothing, since its setting is refused."""
+        self.secrets_dir = self.current_state.get("secrets_dir")
+        try:
+            return super().__call__() if self.secrets_dir and Path(self.secrets_dir).expanduser().is_dir() else {}
+        except (SettingsError, OSError, RuntimeError):
+            return {}
+
+
+def _unreadable(file: Path) -> bool:
+    try:
+        file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return True
+    return False
