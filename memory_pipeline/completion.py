@@ -14,7 +14,7 @@ from memory_pipeline.propagation import project
 if TYPE_CHECKING:
     from memory_pipeline.runtime import Runtime
 
-_PROJECTOR_WAIT = 2.0  # seconds; whoever projects the whole workspace takes the change along
+_PROJECTOR_WAIT = 2.0  # seconds; whoever keeps another projector waiting takes the change along
 _NOT_ASKED = "it was saved without propagating it: the next projection does"
 _BUSY = "another process is projecting this workspace, and takes it along"
 
@@ -37,8 +37,9 @@ class Completion:
 def complete(
     runtime: Runtime, workspace: str, items: Items[str], *, along: Items[str] = (), propagate: bool = True
 ) -> Completion:
-    """Bring the points of a change up to date, if it can be, without waiting for the rest of the backlog.
+    """Bring the points of a change up to date, if it can be, without a model's work on the rest of the backlog.
 
+    Changes that are completed at once share batches: each takes along those of the others whose vectors are made.
     It never fails: what was saved is saved, and what stays pending is done by the next projection.
 
     Args:

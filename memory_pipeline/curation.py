@@ -87,8 +87,8 @@ class Curation:
         Args:
             workspace: whose card.
             edit: what to do.
-            propagate: whether to bring the points up to date in this call. It does not wait for the rest of the
-                workspace's backlog.
+            propagate: whether to bring the points up to date in this call. It waits for a model's work on this edit
+                alone, and for no more than a batch or two of others' points.
 
         Raises:
             InvalidEdit, CardNotFound, VersionConflict: nothing was saved.

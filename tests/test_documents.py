@@ -15,11 +15,13 @@ from click import Group
 from memory_pipeline import Recall, errors
 from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.ingest import ingest
+from memory_pipeline.archive.roles import OLDEST_SERVER as OLDEST_POSTGRESQL
 from memory_pipeline.cards import Collection
 from memory_pipeline.cli import cli
 from memory_pipeline.definitions import defs
 from memory_pipeline.demo.run import copy_samples
 from memory_pipeline.errors import MemoryPipelineError
+from memory_pipeline.index.server import OLDEST_SERVER as OLDEST_QDRANT
 from memory_pipeline.propagation import project
 from memory_pipeline.recall.fusion import WEIGHTS
 from memory_pipeline.settings import Settings
@@ -92,6 +94,14 @@ def test_how_high_scores_are_is_documented():
     told = " ".join(README.split())
     assert f"that of a solved question at most {most - weights['same_shape']:g} (" in told
     assert f"or {most:g} if it differs in nothing but its values" in told
+
+
+@pytest.mark.parametrize("file", [*DOCUMENTS, CHECKOUT / ".env.example"], ids=lambda file: file.name)
+def test_the_oldest_servers_are_those_that_the_code_takes(file):
+    oldest = {"PostgreSQL": str(OLDEST_POSTGRESQL), "Qdrant": ".".join(map(str, OLDEST_QDRANT))}
+    named = re.findall(r"(PostgreSQL|Qdrant)[^.|(\n]{,50}?([\d.]*\d) or newer", file.read_text(encoding="utf-8"))
+    assert [(server, version) for server, version in named if oldest[server] != version] == []
+    assert named or file.name not in {".env.example", "README.md", "deployment.md", "operations.md"}
 
 
 def test_every_make_target_that_is_named_exists():

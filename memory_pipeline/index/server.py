@@ -49,8 +49,9 @@ from memory_pipeline.settings import Settings
 _Answer = TypeVar("_Answer")
 _Parameters = ParamSpec("_Parameters")
 
-# Earlier servers do not know the statistics of one tenant, and would score by everybody's words.
-_OLDEST_SERVER = (1, 19)
+OLDEST_SERVER = (1, 19)
+"""Earlier servers do not know the statistics of one tenant, and would score by everybody's words."""
+
 _IDENTITY = "embedding_identity"
 # A server refuses requests over 32 MB; 200 points of three vectors of 1,024 numbers, written out, are a third of that.
 _POINTS_PER_REQUEST = 200
@@ -78,7 +79,7 @@ def connect(settings: Settings, *, patience: float | None = None) -> QdrantServe
 
 
 class QdrantServerIndex:
-    """An index on a server of version 1.19 or newer. Implements `Index`, and is as thread-safe as its client.
+    """An index on a server of `OLDEST_SERVER` or newer. Implements `Index`, and is as thread-safe as its client.
 
     Args:
         client: connected to the server; closed by `close()`.
@@ -273,8 +274,9 @@ class QdrantServerIndex:
             IndexUnavailable: it is too old, or the server does not say.
         """
         version = self._call(None, self._client.info).version
-        if tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < _OLDEST_SERVER:
-            raise IndexUnavailable(f"the Qdrant server is {version}; 1.19 or newer is needed")
+        if tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < OLDEST_SERVER:
+            oldest = ".".join(map(str, OLDEST_SERVER))
+            raise IndexUnavailable(f"the Qdrant server is {version}; {oldest} or newer is needed")
         return version
 
     def _check_version(self) -> None:

@@ -1,7 +1,8 @@
 """Brings the index to what the archive wants, from pending projections, one workspace and collection at a time.
 
 Each batch: read the current items in one transaction; embed and write with none open; certify by compare-and-set in
-another. Whatever is interrupted in between stays pending and is done again by the next run.
+another. Whatever is interrupted in between stays pending and is done again by the next run. How large a batch is, its
+predecessors say (`pace.py`).
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class ProjectionReport:
         busy: whether another projector kept a collection locked, so that its work was left to it.
         pending: items still pending afterwards, in the collections asked for.
 
+    What was written along with the items asked for counts too.
+
     While the embeddings change, the points of both identities count.
     """
 
@@ -96,14 +99,15 @@ def project(
     wait: float | None = None,
     progress: Progress = no_progress,
 ) -> ProjectionReport:
-    """Write and remove the points of a workspace until none is pending but those that wait for their next try.
+    """Write and remove the points of a workspace until those asked for are done, or wait for their next try.
 
     Args:
         runtime: archive, index and embedder.
         workspace: which workspace.
         collections: which collections.
         retry_now: whether items that failed before are tried at once.
-        items: only these, so that an edit does not wait for everything else; by default all.
+        items: these, so that an edit does not wait for everything else, and in their batches some of what else is
+            pending and takes no model; by default all.
         wait: seconds to wait for another projector of a collection; by default a minute.
         progress: told what is done and how much there is.
 
