@@ -61,14 +61,14 @@ def test_what_services_refer_to_is_declared():
 def test_compose_itself_takes_the_file_where_it_is_installed():
     if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode:
         return
-    options = ["--file", DEPLOY / "compose.yaml", "--env-file", DEPLOY / "env.example"]
+    options = ["--file", DEPLOY / "compose.yaml", "--env-file", DEPLOY / "compose.env.example"]
     subprocess.run(["docker", "compose", *options, "config", "--quiet"], check=True)
 
 
 def test_every_variable_that_compose_is_to_be_given_is_in_the_example():
     text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
     needed = set(re.findall(r"(?<!\$)\$\{(\w+):\?", text))
-    offered = set(re.findall(r"^(\w+)=", (DEPLOY / "env.example").read_text(encoding="utf-8"), re.MULTILINE))
+    offered = set(re.findall(r"^(\w+)=", (DEPLOY / "compose.env.example").read_text(encoding="utf-8"), re.MULTILINE))
     assert needed <= offered <= set(re.findall(r"(?<!\$)\$\{(\w+):", text))
 
 
