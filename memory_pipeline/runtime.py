@@ -135,8 +135,36 @@ class Runtime:
         return stored_identity(settings)
 
     @property
+    def archive_url(self) -> SecretStr:
+        """The archive as the role that everything but a migration runs under.
+
+        Raises:
+            ArchiveUnavailable: the home holds no archive, or its server does not start.
+        """
+        return self.settings.database_url or self._embedded.archive
+
+    @property
+    def owner_url(self) -> SecretStr:
+        """The archive as the owner of its tables.
+
+        Raises:
+            InvalidSettings: the archive is a server, and its owner is not named.
+            ArchiveUnavailable: the home holds no archive, or its server does not start.
+        """
+        if self.settings.owner_url is not None:
+            return self.settings.owner_url
+        if not self.settings.embedded_archive:
+            raise InvalidSettings("set MEMORY_OWNER_URL to migrate: the role that owns the archive's tables")
+        return self._embedded.owner
+
+    @property
     def dagster_url(self) -> SecretStr:
-        """Dagster's storage, beside the archive when that is embedded."""
+        """Dagster's storage, beside the archive when that is embedded.
+
+        Raises:
+            InvalidSettings: the archive is a server, and no database is named for Dagster.
+            ArchiveUnavailable: the home holds no archive, or its server does not start.
+        """
         if self.settings.dagster_url is not None:
             return self.settings.dagster_url
         if not self.settings.embedded_archive:
@@ -175,26 +203,3 @@ class Runtime:
     @_Once
     def _embedded(self) -> EmbeddedUrls:
         return self._server.start(create=self._create)
-
-    @property
-    def owner_url(self) -> SecretStr:
-        """The archive as the owner of its tables.
-
-        Raises:
-            InvalidSettings: the archive is a server, and its owner is not named.
-            ArchiveUnavailable: the home holds no archive, or its server does not start.
-        """
-        if self.settings.owner_url is not None:
-            return self.settings.owner_url
-        if not self.settings.embedded_archive:
-            raise InvalidSettings("set MEMORY_OWNER_URL to migrate: the role that owns the archive's tables")
-        return self._embedded.owner
-
-    @property
-    def archive_url(self) -> SecretStr:
-        """The archive as the role that everything but a migration runs under.
-
-        Raises:
-            ArchiveUnavailable: the home holds no archive, or its server does not start.
-        """
-        return self.settings.database_url or self._embedded.archive
