@@ -129,23 +129,28 @@ def project(
                     failed.append((identity, error))
             run.report.pending = run.count_pending(wanted)
             done += run.report
+            filled = run.from_nothing and identity == runtime.identity
         with suppress(MemoryPipelineError) if failed else nullcontext():
             live = record_live(runtime, workspace)
-            if all(identity != runtime.identity for identity, _ in failed) and _switched(runtime, workspace, live):
+            usable = all(identity != runtime.identity for identity, _ in failed)
+            if usable and _switched(runtime, workspace, live, filled=filled):
                 failed = []  # what was left behind does not matter any more
     if failed:
         raise failed[0][1]
     return done
 
 
-def _switched(runtime: Runtime, workspace: str, live: str | None) -> bool:
-    """Let recall use the configured identity if its collections are complete; whether it does."""
+def _switched(runtime: Runtime, workspace: str, live: str | None, *, filled: bool) -> bool:
+    """Let recall use the configured identity if its collections are complete; whether it does.
+
+    `filled` says that the workspace's were made and filled just now.
+    """
     if live == runtime.identity.hash:
         return True
     if not complete(runtime, workspace, live):
         return False
-    # They may hold what was left in them when they were last used, by this archive or another.
-    for name in sharing(runtime, workspace):
+    # The others may hold what was left in them when they were last used, by this archive or another.
+    for name in set(sharing(runtime, workspace)) - ({workspace} if filled else set()):
         repair(runtime, name, of=[runtime.identity])
     return make_live(runtime, workspace)
 
@@ -164,6 +169,7 @@ class _Run:
         wait: float | None,
     ) -> None:
         self.report = ProjectionReport()
+        self.from_nothing = False  # whether the index held no collection of the identity when this began
         self._runtime = runtime
         self._workspace = workspace
         self._embeddings = identity
@@ -194,8 +200,10 @@ class _Run:
     def _notice_losses(self) -> None:
         """Make everything pending that a collection held which is gone: made anew, it would pass for complete."""
         with suppress(IndexUnavailable):  # an index that is away says so where there is work for it
+            held = {c: self._identity in self._runtime.index.identities(self._workspace, c.value) for c in Collection}
+            self.from_nothing = not any(held.values())
             for collection in Collection:
-                if self._identity not in self._runtime.index.identities(self._workspace, collection.value):
+                if not held[collection]:
                     distrust_collection(self._runtime, self._target(collection), "the index has lost the collection")
 
     def count_pending(self, collections: Sequence[Collection]) -> int:

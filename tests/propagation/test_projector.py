@@ -329,3 +329,12 @@ def test_the_other_workspace_is_not_touched(world):
     project(world.runtime, "a")
     assert (status(world, "a").pending, status(world, "b").pending) == (0, 4)
     assert len(points(world, Collection.MEMORY_CARDS, "a")) == 2
+
+
+def test_collections_that_a_run_made_and_filled_are_not_audited_before_recall_uses_them(world, monkeypatch):
+    audited = []
+    monkeypatch.setattr(world.index, "check", lambda into: audited.append(into.collection), raising=False)
+    world.sessions(W, 2)
+    world.ingest(W)
+    project(world.runtime, W)
+    assert (audited, world.runtime.live_identity(W)) == ([], world.runtime.identity)
