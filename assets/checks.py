@@ -28,6 +28,7 @@ from memory_pipeline.archive.status import StoredFault
 from memory_pipeline.errors import SessionsUnavailable
 from memory_pipeline.propagation import Difference, audit
 from memory_pipeline.propagation.backlog import Backlog, backlog, completeness
+from memory_pipeline.propagation.losses import Presence
 from memory_pipeline.propagation.standing import Audited, as_json, audited, from_json, newest, not_audited
 from memory_pipeline.resources import Memory
 from memory_pipeline.scheduling import PARTITION_TAG
@@ -82,9 +83,13 @@ def promotions_reviewed(memory: Memory) -> AssetCheckResult:
 
 @asset_check(asset=memory_index, additional_deps=[solved_question_index])
 def propagation_complete(memory: Memory) -> AssetCheckResult:
-    """Whether every change of the archive has reached the index within ten minutes, with what is on its way and why."""
+    """Whether every change of the archive has reached the index within ten minutes, with what is on its way and why.
+
+    A collection that the index has lost fails it at once.
+    """
     database, identity = memory.runtime.database, memory.runtime.identity.hash
-    found, broken = of_each_workspace(workspace_names(memory), lambda name: backlog(database, identity, name))
+    presence = Presence(memory.runtime.index)
+    found, broken = of_each_workspace(workspace_names(memory), lambda name: backlog(database, identity, name, presence))
     return propagation_outcome(found, broken).result()
 
 
@@ -117,9 +122,10 @@ def propagation_outcome(found: Mapping[str, Backlog], broken: Mapping[str, str])
     state = completeness(found, target=TARGET_SECONDS, now=datetime.now(UTC))
     pending = sum(state.pending.values())
     late = f", in {', '.join(state.overdue)} for longer than {TARGET_SECONDS:.0f} s" if state.overdue else ""
+    lost = f"; the index has lost collections of {', '.join(state.lost)}" if state.lost else ""
     outcome = Outcome(
         passed=state.passed,
-        summary=f"{pending} point(s) pending{late}" if pending else "nothing is pending",
+        summary=f"{pending} point(s) pending{late}{lost}" if pending else "nothing is pending",
         metadata={
             "pending": pending,
             "lag_seconds": round(state.lag_seconds, 3),

@@ -193,6 +193,19 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
             )
 
 
+def print_losses(lost: Mapping[str, Mapping[str, int]], away: str | None) -> None:
+    """What the index has lost, by workspace, or why it does not say."""
+    for workspace, collections in lost.items():
+        for collection, points in collections.items():
+            say(
+                f"lost in {workspace}: the index has no {collection} any more, which held {points} point(s); "
+                "the sensors, or `memory-pipeline project`, fill it again.",
+                style="red",
+            )
+    if away:
+        say(f"the index: {escape(away)}", style="red")
+
+
 def put_off(attempts: int, next_try: datetime | None) -> str:
     """How often what is pending was tried, and when it is tried again; nothing before the first attempt."""
     if not attempts:

@@ -15,6 +15,7 @@ from assets.checks import PROPAGATION_COMPLETE, propagation_outcome
 from assets.common import WORKSPACES
 from assets.outcomes import Outcome
 from memory_pipeline.propagation.backlog import backlog
+from memory_pipeline.propagation.losses import Presence
 from memory_pipeline.resources import Memory
 from memory_pipeline.scheduling import Candidate, Report, decide, report_due
 from sensors import runs
@@ -29,9 +30,9 @@ def reprojection_sensor(context: SensorEvaluationContext, memory: Memory) -> Sen
     It keeps no cursor, and reports `propagation_complete` without a run: when it changes, and every ten minutes.
     """
     now = datetime.now(UTC)
-    identity = memory.runtime.identity.hash
+    identity, presence = memory.runtime.identity.hash, Presence(memory.runtime.index)
     found, broken = look_at_each(
-        memory, known_workspaces(memory), lambda database, name: backlog(database, identity, name)
+        memory, known_workspaces(memory), lambda database, name: backlog(database, identity, name, presence)
     )
     due = {name: Candidate(f"{state.pending} pending") for name, state in found.items() if state.due}
     busy = runs.in_flight(context.instance)

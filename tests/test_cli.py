@@ -54,6 +54,29 @@ def test_from_session_directories_to_a_hit_in_json_alone(run, settings):
     assert expected | {"sessions", "score", "signals"} <= set(answer["hits"][0])
 
 
+def test_status_says_what_the_index_has_lost(run, settings):
+    a_session(settings.sessions)
+    run("ingest")
+    run("project")
+    said = json.loads(run("status", "--json")[1])
+    assert (said["index_fault"], said["workspaces"][WORKSPACE]["lost"]) == (None, {})
+    shutil.rmtree(settings.home / "index")
+
+    lost = json.loads(run("status", "--json")[1])["workspaces"][WORKSPACE]["lost"]
+    assert lost == {"memory_cards": 1, "solved_questions": 1, "questions": 1}
+    assert "the index has no memory_cards any more, which held 1 point(s)" in run("status")[1]
+    run("project")
+    assert "lost in" not in run("status")[1]
+
+    shutil.rmtree(settings.home / "index")
+    (settings.home / "index").write_text("in its place")
+    code, out, _ = run("status", "--json")
+    assert (code, json.loads(out)["index_fault"]) == (
+        0,
+        f"the index cannot be used: {settings.home}/index is no directory",
+    )
+
+
 def test_people_see_tables_and_what_speaks_for_each_hit(run, settings):
     a_session(settings.sessions)
     assert WORKSPACE in run("ingest")[1]

@@ -167,6 +167,19 @@ def waiting(tx: Tx, identity: str) -> Waiting:
     return Waiting(row["pending"], row["due"], row["oldest"])
 
 
+def wanted(tx: Tx, identity: str, collections: Sequence[Collection], *, certified: bool) -> dict[Collection, int]:
+    """Collection → points that the archive wants in it, where there are any.
+
+    Args:
+        tx: an open transaction.
+        identity: the hash of the embedding identity.
+        collections: which collections.
+        certified: whether only those count that the index was seen to hold.
+    """
+    parameters = {"identity": identity, "collections": [c.value for c in collections], "certified": certified}
+    return {Collection(row["collection"]): row["points"] for row in tx.rows(_SQL["wanted"], **parameters)}
+
+
 def states(tx: Tx, identity: str) -> list[CollectionState]:
     """How far each collection is, in the order of `Collection`."""
     rows = {row["collection"]: row for row in tx.rows(_SQL["states"], identity=identity)}

@@ -163,13 +163,19 @@ def recall(
 def status(*, json_output: bool) -> None:
     """Cards, pending work, lag and faults, workspace by workspace."""
     from memory_pipeline.archive.status import status as all_status
+    from memory_pipeline.propagation.losses import Presence, lost_points
 
     with opened_runtime() as runtime:
         found = all_status(runtime.database, runtime.identity.hash)
+        presence = Presence(runtime.index)
+        lost = {name: lost_points(runtime, name, presence) for name in found}
+    away = str(presence.fault) if presence.fault else None
     if json_output:
-        print_json({"workspaces": {name: state.as_json() for name, state in found.items()}})
+        states = {name: {**state.as_json(), "lost": lost[name]} for name, state in found.items()}
+        print_json({"workspaces": states, "index_fault": away})
     else:
         console.print_status(found)
+        console.print_losses(lost, away)
 
 
 @click.group()

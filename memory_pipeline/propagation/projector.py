@@ -34,6 +34,7 @@ from memory_pipeline.points import (
 )
 from memory_pipeline.propagation.distrust import distrust_collection, start_over
 from memory_pipeline.propagation.locks import alone
+from memory_pipeline.propagation.losses import Presence
 from memory_pipeline.propagation.pace import LARGEST, Pace
 from memory_pipeline.propagation.repair import repair
 from memory_pipeline.propagation.sampling import Sampling
@@ -199,12 +200,13 @@ class _Run:
 
     def _notice_losses(self) -> None:
         """Make everything pending that a collection held which is gone: made anew, it would pass for complete."""
-        with suppress(IndexUnavailable):  # an index that is away says so where there is work for it
-            held = {c: self._identity in self._runtime.index.identities(self._workspace, c.value) for c in Collection}
-            self.from_nothing = not any(held.values())
-            for collection in Collection:
-                if not held[collection]:
-                    distrust_collection(self._runtime, self._target(collection), "the index has lost the collection")
+        held = Presence(self._runtime.index).of(self._workspace)
+        if held is None:  # an index that is away says so where there is work for it
+            return
+        missing = [collection for collection in Collection if self._identity not in held[collection]]
+        self.from_nothing = len(missing) == len(Collection)
+        for collection in missing:
+            distrust_collection(self._runtime, self._target(collection), "the index has lost the collection")
 
     def count_pending(self, collections: Sequence[Collection]) -> int:
         with self._runtime.database.transaction(self._workspace, by_key=True) as tx:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from memory_pipeline.archive import identities, lookup
-from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable
+from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable, MemoryPipelineError
+from memory_pipeline.index.base import CollectionDamaged
 from memory_pipeline.lexical import lexicon
 from memory_pipeline.recall.finder import finder_of
 from memory_pipeline.recall.judgement import Judgement, judged, judged_text
@@ -108,7 +110,9 @@ class Recall:
         )
         try:
             return self._by_index(request)
-        except (IndexUnavailable, EmbedderUnavailable):
+        except (IndexUnavailable, EmbedderUnavailable) as error:
+            if isinstance(error, CollectionDamaged):
+                self._notice_damage(request.workspace)
             if not request.degraded:
                 raise
             return self._by_text(request)
@@ -144,6 +148,13 @@ class Recall:
         with self._runtime.database.transaction(request.workspace, snapshot=True) as tx:
             pending = self._pending(tx, identities.serving(tx, self._runtime.identity.hash), ())
             return _answer(tx, request, judged_text(tx, request), pending, degraded=True)
+
+    def _notice_damage(self, workspace: str) -> None:
+        """Have what was damaged made anew by the next projection: until the next audit nobody else might meet it."""
+        from memory_pipeline.propagation.losses import notice_damage  # noqa: PLC0415  # what recall else does without
+
+        with suppress(MemoryPipelineError):  # the damage is what the caller is told
+            notice_damage(self._runtime, workspace, self._runtime.live_identity(workspace))
 
     def _pending(self, tx: Tx, identity: str, missing: Iterable[Collection]) -> int:
         state = lookup.propagation(tx, identity, missing)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -16,9 +17,12 @@ from memory_pipeline.archive import identities, projections, workspaces
 from memory_pipeline.archive.database import check_schema
 from memory_pipeline.archive.status import card_counts
 from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate
+from memory_pipeline.index import CollectionMissing
+from memory_pipeline.propagation.losses import Presence, lacking, lost
 from memory_pipeline.web.discretion import without_messages
 
 if TYPE_CHECKING:
+    from memory_pipeline.archive.database import Database
     from memory_pipeline.runtime import Runtime
 
 _logger = logging.getLogger(__name__)
@@ -33,6 +37,7 @@ _Answer = TypeVar("_Answer")
 _WORDS: Mapping[type[BaseException], str] = {
     SchemaOutOfDate: "its schema is missing or of another revision: run `memory-pipeline migrate`",
     ArchiveUnavailable: "PostgreSQL cannot be reached",
+    CollectionMissing: "it lacks what recall searches: the sensors, or `memory-pipeline project`, fill it",
     TimeoutError: f"it did not answer within {PATIENCE:g} s",
     MemoryPipelineError: "it cannot be used: the log says why",
     Exception: "it failed: the log says where",
@@ -130,25 +135,43 @@ class Standing:
             return None
 
     def _archive(self) -> None:
-        with self._runtime.database.within(PATIENCE).registry() as connection:
+        with self._database.registry() as connection:
             check_schema(connection)
 
     def _index(self) -> None:
         answering.index_answers(self._runtime)
+        presence = Presence(self._runtime.index)
+        with suppress(ArchiveUnavailable, SchemaOutOfDate):  # which is said of the archive
+            if names := [name for name in self._workspaces() if self._lacking(name, presence)]:
+                raise CollectionMissing(f"the index lacks collections of {', '.join(names)}")
+
+    def _lacking(self, workspace: str, presence: Presence) -> bool:
+        held = presence.of(workspace)
+        with self._database.transaction(workspace) as tx:
+            return bool(lacking(tx, identities.serving(tx, self._runtime.identity.hash), held))
 
     def _model(self) -> None:
         answering.model_answers(self._runtime)
 
     def _counted(self) -> Backlog:
-        database, configured = self._runtime.database.within(PATIENCE), self._runtime.identity.hash
+        configured, presence = self._runtime.identity.hash, Presence(self._runtime.index)
         cards, pending, oldest = 0, 0, None
-        for name in workspaces.names(database):
-            with database.transaction(name) as tx:
+        for name in self._workspaces():
+            held = presence.of(name)
+            with self._database.transaction(name) as tx:
                 cards += sum(card_counts(tx).values())
-                waiting = projections.waiting(tx, identities.serving(tx, configured))
-            pending += waiting.pending
+                serving = identities.serving(tx, configured)
+                waiting = projections.waiting(tx, serving)
+                pending += waiting.pending + sum(lost(tx, serving, held).values())
             oldest = min(filter(None, (oldest, waiting.oldest)), default=None)
         return Backlog(cards, pending, (datetime.now(UTC) - oldest).total_seconds() if oldest else 0.0)
+
+    @property
+    def _database(self) -> Database:
+        return self._runtime.database.within(PATIENCE)
+
+    def _workspaces(self) -> list[str]:
+        return workspaces.names(self._database)
 
 
 def _fault(future: Future[None], seconds: float) -> str | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from memory_pipeline.cards import Collection
 from memory_pipeline.definitions import defs
 from memory_pipeline.errors import IndexUnavailable
 from memory_pipeline.points import target
-from memory_pipeline.propagation import project
+from memory_pipeline.propagation import audit, project
 from memory_pipeline.resources import Memory
 from sensors import runs
 from tests.archives import connected
@@ -174,6 +175,22 @@ def test_a_workspace_that_the_index_is_behind_gets_a_run_and_then_nothing_more(p
     assert (found.requested, found.skipped) == ([], "nothing is pending")
 
 
+def test_an_index_that_is_lost_is_reported_and_filled_again(pipeline: Pipeline):
+    ingested(pipeline, "clinic")
+    assert pipeline.run("reproject", "clinic").success
+    shutil.rmtree(pipeline.runtime.settings.home / "index")
+
+    found = pipeline.evaluate("reprojection_sensor")
+    assert found.requested == ["clinic"]
+    [said] = found.reports
+    assert (said.passed, said.metadata["pending"].value) == (False, 3)
+    assert "the index has lost collections of clinic" in said.description
+
+    assert pipeline.run("reproject", "clinic").success
+    assert pipeline.evaluate("reprojection_sensor").requested == []
+    assert not audit(pipeline.runtime, "clinic")
+
+
 def test_pending_work_in_flight_or_after_a_failure_is_left_alone(pipeline: Pipeline):
     ingested(pipeline, "clinic", "ward", "lab")
     past_run(pipeline, "clinic", DagsterRunStatus.STARTED)
@@ -326,12 +343,13 @@ def test_an_audit_that_waits_in_the_queue_keeps_no_edit_waiting(pipeline: Pipeli
     assert pipeline.evaluate("reprojection_sensor").requested == []
 
 
-def test_a_tick_asks_neither_the_index_nor_the_model(pipeline: Pipeline, monkeypatch):
-    ingested(pipeline, "clinic")
+def test_a_tick_opens_neither_the_index_nor_the_model(pipeline: Pipeline, monkeypatch):
+    ingested(pipeline, "clinic", "ward")
+    project(pipeline.runtime, "ward")
 
     def opened(*_: object) -> None:
         raise AssertionError("opened by a tick")
 
-    monkeypatch.setattr("memory_pipeline.runtime.open_index", opened)
+    monkeypatch.setattr("memory_pipeline.index.edge_files.EdgeShard.load", opened)
     monkeypatch.setattr("memory_pipeline.runtime.open_embedder", opened)
     assert [pipeline.evaluate(sensor).requested for sensor in SENSORS] == [[], [], ["clinic"]]

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from memory_pipeline.archive import identities, workspaces
-from memory_pipeline.errors import EmbedderUnavailable, UnknownWorkspace
+from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable, UnknownWorkspace
 from memory_pipeline.propagation import project
 from memory_pipeline.propagation.backlog import Backlog, backlog, completeness
+from memory_pipeline.propagation.losses import Presence
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
 def look(world, workspace: str) -> Backlog:
-    return backlog(world.runtime.database, world.runtime.identity.hash, workspace)
+    return backlog(world.runtime.database, world.runtime.identity.hash, workspace, Presence(world.runtime.index))
 
 
 def behind(pending: int, *, minutes: float, **reasons: int) -> Backlog:
@@ -69,10 +71,51 @@ def test_an_unknown_workspace_is_an_error(world):
         look(world, "nowhere")
 
 
+def test_what_went_with_a_lost_index_is_due_until_it_is_there_again(world):
+    world.sessions("clinic", 2)
+    world.ingest("clinic")
+    project(world.runtime, "clinic")
+    shutil.rmtree(world.runtime.settings.home / "index")
+
+    found = look(world, "clinic")
+    assert (found.pending, found.due, found.oldest) == (4, True, None)
+    assert found.reasons == {"the index has lost memory_cards": 2, "the index has lost questions": 2}
+    assert found.lost == ("memory_cards", "questions")
+    assert look(world, "clinic") == found
+
+    assert project(world.runtime, "clinic").written == 4
+    assert look(world, "clinic") == Backlog()
+
+
+def test_an_index_that_is_away_has_lost_nothing_and_is_asked_once(world):
+    for workspace in ("clinic", "ward"):
+        world.sessions(workspace, 1)
+        world.ingest(workspace)
+        project(world.runtime, workspace)
+    asked = []
+
+    class Away:
+        def identities(self, *_: object) -> None:
+            asked.append(1)
+            raise IndexUnavailable("the index is away")
+
+    presence = Presence(Away())
+    for workspace in ("clinic", "ward"):
+        assert backlog(world.runtime.database, world.runtime.identity.hash, workspace, presence) == Backlog()
+    assert (len(asked), str(presence.fault)) == (1, "the index is away")
+
+
 def test_nothing_pending_is_complete():
     found = completeness({"a": Backlog()}, target=600, now=NOW)
     assert found.passed
     assert (dict(found.pending), dict(found.reasons), found.lag_seconds) == ({}, {}, 0)
+
+
+def test_a_lost_collection_is_no_matter_of_time():
+    robbed = Backlog(2, due=True, reasons={"the index has lost questions": 2}, lost=("questions",))
+    found = completeness({"a": robbed, "b": Backlog()}, target=600, now=NOW)
+    assert not found.passed
+    assert (found.lost, found.overdue, dict(found.pending)) == (("a",), (), {"a": 2})
 
 
 def test_work_younger_than_the_target_is_shown_and_passes():

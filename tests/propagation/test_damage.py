@@ -14,6 +14,7 @@ from memory_pipeline.index.edge_files import ShardFiles
 from memory_pipeline.index.validation import trials
 from memory_pipeline.points import target
 from memory_pipeline.propagation import Difference, audit, project, repair
+from memory_pipeline.recall import Recall
 
 W = "clinic"
 
@@ -214,3 +215,34 @@ def test_a_live_identity_that_says_nothing_is_written_anew_with_nothing_pending(
     file.write_bytes(content)
     assert project(filled.runtime, W).written == 0
     assert filled.index.live_identity(W)["hash"] == filled.runtime.identity.hash
+
+
+@pytest.mark.parametrize("degraded", [False, True])
+def test_damage_that_recall_meets_is_pending_from_then_on_and_mended_by_the_next_projection(filled, degraded):
+    break_segment(filled)
+    recall = Recall(filled.runtime)
+    assert pending(filled) == 0
+    for _ in range(2):
+        if degraded:
+            assert recall.search(W, "subject 1", degraded=True).degraded
+        else:
+            with pytest.raises(CollectionDamaged):
+                recall.search(W, "subject 1")
+        assert pending(filled) == 3
+    project(filled.runtime, W)
+    assert_whole(filled)
+    assert recall.search(W, "subject 1").hits[0].subject == "subject 1"
+
+
+def test_a_private_copy_that_recall_cannot_read_says_nothing_of_the_index(filled):
+    class Torn:
+        def __getattr__(self, name: str) -> object:
+            return getattr(filled.index, name)
+
+        def search(self, *_: object) -> None:
+            raise CollectionDamaged("the copy is damaged")
+
+    filled.runtime.index = Torn()
+    with pytest.raises(CollectionDamaged):
+        Recall(filled.runtime).search(W, "subject 1")
+    assert pending(filled) == 0

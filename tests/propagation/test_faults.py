@@ -30,7 +30,8 @@ from memory_pipeline.errors import (
 from memory_pipeline.index.base import CollectionDamaged, CollectionMissing
 from memory_pipeline.points import card_texts, point_id, target
 from memory_pipeline.propagation import Difference, ProjectionReport, audit, project, projector, repair
-from memory_pipeline.propagation.backlog import Completeness, backlog, completeness
+from memory_pipeline.propagation.backlog import Backlog, Completeness, backlog, completeness
+from memory_pipeline.propagation.losses import Presence
 from memory_pipeline.propagation.vectors import known_vectors
 from memory_pipeline.recall import Recall, RecallResult
 from memory_pipeline.runtime import Runtime
@@ -103,15 +104,16 @@ class Troubled(Editor):
         with self.database.transaction(self.workspace) as tx:
             return {each.item_id: each for each in incomplete(tx, [self.identity])}
 
+    def backlog(self) -> Backlog:
+        return backlog(self.database, self.identity, self.workspace, Presence(self.runtime.index))
+
     def checked(self, at: datetime) -> Completeness:
         """What the check of the propagation says at a moment."""
-        return completeness(
-            {self.workspace: backlog(self.database, self.identity, self.workspace)}, target=TARGET, now=at
-        )
+        return completeness({self.workspace: self.backlog()}, target=TARGET, now=at)
 
     def checked_too_late(self) -> Completeness:
         """What it says as soon as the oldest work is pending for longer than the target."""
-        oldest = backlog(self.database, self.identity, self.workspace).oldest
+        oldest = self.backlog().oldest
         return self.checked(oldest + timedelta(seconds=TARGET + 1))
 
     def distrust_all(self) -> None:

@@ -24,6 +24,7 @@ from memory_pipeline.points import point_id, target
 from memory_pipeline.propagation import Difference, audit, project, repair, switch
 from memory_pipeline.propagation.backlog import backlog
 from memory_pipeline.propagation.locks import alone, switching
+from memory_pipeline.propagation.losses import Presence
 from memory_pipeline.propagation.switch import drop_identity, known_identities
 from memory_pipeline.recall import Recall
 from memory_pipeline.runtime import Runtime
@@ -111,7 +112,7 @@ def test_recall_goes_on_with_the_live_collections_and_their_model(models: Models
     assert models.new.embedded == 0
     state = status(models.after.database, models.after.identity.hash)[CLINIC]
     assert (state.certified, state.pending, state.changing) == (3, 0, {"certified": 0, "pending": 3})
-    found = backlog(models.after.database, models.after.identity.hash, CLINIC)
+    found = backlog(models.after.database, models.after.identity.hash, CLINIC, Presence(models.after.index))
     assert (found.pending, found.due) == (3, True)
 
 

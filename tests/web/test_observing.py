@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import threading
 
 import psycopg
@@ -11,8 +12,12 @@ import pytest
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
+from memory_pipeline.cards import Collection
 from memory_pipeline.curation import Curation
 from memory_pipeline.errors import ArchiveUnavailable, IndexUnavailable
+from memory_pipeline.points import target
+from memory_pipeline.propagation import project
+from memory_pipeline.propagation.distrust import distrust_collection
 from memory_pipeline.web import standing
 from memory_pipeline.web.metrics import Metrics
 from memory_pipeline.web.observing import Observed
@@ -147,6 +152,26 @@ def test_without_index_and_model_it_is_ready_in_part(client, watched):
     assert (answer.status_code, answer.json()["ready"]) == (200, True)
     assert set(answer.json()["degraded"]) == {"index", "model"}
     assert (figure(client, "memory_up"), figure(client, "memory_up", service="archive")) == (1, 1)
+
+
+def test_a_lost_collection_is_said_until_it_is_filled_again(watched, curation):
+    curation.save(CLINIC, a_creation())
+    assert Standing(watched).faults()["index"] is None
+    shutil.rmtree(watched.settings.home / "index")
+
+    lost = Standing(watched)
+    assert lost.faults() == {
+        "archive": None,
+        "index": "it lacks what recall searches: the sensors, or `memory-pipeline project`, fill it",
+        "model": None,
+    }
+    assert lost.backlog().pending == 1
+    distrust_collection(watched, target(CLINIC, Collection.MEMORY_CARDS, watched.identity), "as a projection does")
+    assert Standing(watched).faults()["index"]
+
+    project(watched, CLINIC)
+    assert Standing(watched).faults()["index"] is None
+    assert Standing(watched).backlog().pending == 0
 
 
 def test_without_the_archive_it_is_not_ready_and_lives(client, watched):

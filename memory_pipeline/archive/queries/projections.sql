@@ -57,6 +57,13 @@ SELECT count(*) AS pending, min(wanted_at) AS oldest,
     coalesce(bool_or(next_try IS NULL OR next_try <= clock_timestamp()), false) AS due
 FROM pending_points(:workspace, :identity)
 
+-- name: wanted
+SELECT collection, count(*) AS points
+FROM projection
+WHERE workspace = :workspace AND identity = :identity AND collection = ANY(:collections)
+    AND wanted IS NOT NULL AND (certified IS NOT NULL OR NOT :certified)
+GROUP BY collection
+
 -- name: states
 SELECT collection, count(*) FILTER (WHERE NOT pending) AS certified, count(*) FILTER (WHERE pending) AS pending,
     min(wanted_at) FILTER (WHERE pending) AS oldest_pending
