@@ -46,6 +46,44 @@ def test_they_come_from_the_environment_and_a_file_beside_it(monkeypatch, tmp_pa
     assert (settings.home, settings.language) == (tmp_path / "from-environment", "german")
 
 
+def test_a_line_of_the_file_that_sets_nothing_is_a_fault_that_quotes_nothing_of_it(tmp_path):
+    lines = (
+        "# one",
+        "MEMORY_HOME /geheim",
+        "",
+        "MEMORY_LANGUAGE",
+        "OTHER",
+        'MEMORY_PRINCIPAL="geheim',
+        "export A=1",
+        "",
+    )
+    (tmp_path / ".env").write_text("\n".join(lines))
+    said = faults()
+    assert [f".env, line {number}: it sets nothing" in said for number in range(1, 8)] == [
+        number in {2, 4, 6} for number in range(1, 8)
+    ]
+    assert "geheim" not in said
+    assert load_settings(_env_file=None).language == "italian"
+
+
+@pytest.mark.parametrize("written", ["p@geheim", "geheim@x/y", "p@geheim/w", "a@geheim@b"])
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("database_url", "psycopg"), ("owner_url", "psycopg"), ("dagster_url", "psycopg2")]
+)
+def test_a_password_with_an_at_sign_is_to_be_encoded_and_is_not_shown(written, name, scheme):
+    said = faults(**{name: f"postgresql+{scheme}://role:{written}@db/memory"})
+    assert f"MEMORY_{name.upper()}: it has more than one @" in said
+    assert "%40" in said
+    assert "geheim" not in said
+    said = faults(catalog_urls=f'{{"clinic": "postgresql+psycopg://role:{written}@db/dwh"}}')
+    assert ("more than one @" in said, "geheim" in said) == (True, False)
+
+
+def test_an_at_sign_that_is_encoded_or_stands_in_a_user_or_a_file_is_none(tmp_path):
+    load_settings(database_url="postgresql+psycopg://anna@clinic:p%40ss@db/memory?application_name=a@b")
+    load_settings(catalog_urls=f'{{"clinic": "sqlite:///{tmp_path}/a@b.db"}}')
+
+
 def test_an_empty_variable_is_none(monkeypatch):
     monkeypatch.setenv("MEMORY_DATABASE_URL", "")
     assert load_settings().embedded_archive

@@ -13,7 +13,7 @@ from memory_pipeline.archive import identities, projections, workspaces
 from memory_pipeline.cards import Collection
 from memory_pipeline.doctor.base import SOON, Finding, Installation, fault, ok, warning
 from memory_pipeline.doctor.places import may
-from memory_pipeline.errors import IndexIncompatible, IndexUnavailable
+from memory_pipeline.errors import EmbedderUnavailable, IndexIncompatible, IndexUnavailable
 from memory_pipeline.index import CollectionDamaged, CollectionMissing, index_directory
 from memory_pipeline.points import target
 from memory_pipeline.settings import LOOPBACK, Settings
@@ -71,8 +71,10 @@ def shows_its_key(settings: Settings) -> bool:
 def collections(installation: Installation) -> Iterator[Finding]:
     """Of each workspace, whether what recall searches is there, and whether it is of the configured model."""
     runtime = installation.runtime
-    names = workspaces.names(runtime.database.within(SOON))
+    database = runtime.database.within(SOON)
+    names = workspaces.names(database)
     found = [finding for name in names for finding in _of_workspace(runtime, name)]
+    found += [finding for live in answering.live_identities(runtime, database) for finding in _of_model(runtime, live)]
     identity = runtime.identity
     yield from found or [ok(f"{len(names)} workspace(s), identity {identity.hash} of {identity.dimension} dimensions")]
 
@@ -98,6 +100,19 @@ def _of_workspace(runtime: Runtime, workspace: str) -> Iterator[Finding]:
         )
     for collection in Collection:
         yield from _of_collection(runtime, workspace, collection, live)
+
+
+def _of_model(runtime: Runtime, live: EmbeddingIdentity) -> Iterator[Finding]:
+    """What is wrong with the model that recall still uses; the configured one has a check of its own."""
+    if live == runtime.identity:
+        return
+    try:
+        answering.model_answers(runtime, live)
+    except EmbedderUnavailable as error:
+        yield fault(
+            f"recall still uses {live.model} ({live.hash}): {error}",
+            "name its server in MEMORY_EMBEDDING_FORMER_URL, or run `memory-pipeline project`, which ends its use",
+        )
 
 
 def _of_collection(

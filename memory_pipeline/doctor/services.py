@@ -50,7 +50,7 @@ def model(installation: Installation) -> Iterator[Finding]:
     identity, times = installation.runtime.identity, []
     for _ in range(2):
         start = time.monotonic()
-        dimension = answering.model_answers(installation.runtime)
+        dimension = answering.model_answers(installation.runtime, identity)
         times.append(time.monotonic() - start)
     first, then = times
     yield ok(

@@ -14,7 +14,7 @@ from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
 from memory_pipeline.errors import InvalidSettings
 from memory_pipeline.settings.model import Settings
-from memory_pipeline.settings.sources import PREFIX, setting_of
+from memory_pipeline.settings.sources import PREFIX, setting_of, unread_lines
 
 _OF_TESTS = "MEMORY_TEST_"
 
@@ -54,7 +54,7 @@ class Examined:
 
 def examine_settings(**overrides: object) -> Examined:
     """What can be used of this process's settings, and every fault of the others."""
-    faults: list[str] = []
+    faults = _of_file(overrides.get("_env_file", Settings.model_config["env_file"]))
     refused: dict[str, Any] = {}
     while True:
         try:
@@ -67,6 +67,11 @@ def examine_settings(**overrides: object) -> Examined:
             refused |= {name: Settings.model_fields[name].get_default() for name in named}
         else:
             return Examined(settings, tuple(faults), frozenset(refused))
+
+
+def _of_file(file: object) -> list[str]:
+    lines = unread_lines(Path(file)) if isinstance(file, str | Path) else []
+    return [f"{file}, line {line}: it sets nothing: write NAME=value, and # before a remark" for line in lines]
 
 
 def _groups(names: Iterable[str]) -> set[str]:

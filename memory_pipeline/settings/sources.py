@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from dotenv.parser import Binding, parse_stream
 from pydantic_settings import SecretsSettingsSource, SettingsError
 
 PREFIX = "MEMORY_"
 """How every variable begins that is a setting."""
+
+
+def unread_lines(file: Path) -> list[int]:
+    """The lines of an `.env` file that say something and set nothing, by number: its reader leaves them out in silence.
+
+    Those of a file that cannot be read are none, since whoever reads it says so.
+    """
+    try:
+        lines = list(parse_stream(StringIO(file.read_text(encoding="utf-8"))))
+    except (OSError, UnicodeDecodeError):
+        return []
+    unread = [
+        line for line in lines if line.error or (line.value is None and (line.key or "").upper().startswith(PREFIX))
+    ]
+    return [line.original.line + _blank_lines(line.original.string) for line in unread]
 
 
 def setting_of(variable: str, settings: Container[str]) -> str | None:
@@ -43,6 +60,15 @@ class Secrets(SecretsSettingsSource):
             return super().__call__() if self.secrets_dir and Path(self.secrets_dir).expanduser().is_dir() else {}
         except (SettingsError, OSError, RuntimeError):
             return {}
+
+
+def _says_nothing(line: Binding) -> bool:
+    own = (line.key or "").upper().startswith(PREFIX)
+    return line.error or (own and line.value is None)  # somebody else may need a name alone
+
+
+def _blank_lines(text: str) -> int:
+    return text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def _unreadable(file: Path) -> bool:

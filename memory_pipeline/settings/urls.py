@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 """Hosts that nobody is on the way to."""
 
+_ENCODED = "in a user, a password or a path, write @ : / ? # % as %40 and so on"
+
 
 def _with_driver(url: SecretStr, *, scheme: str) -> SecretStr:
     # SQLAlchemy 2.1 reads a bare postgresql:// as psycopg 3, with which Dagster's storage dies on its first event.
@@ -34,9 +36,13 @@ def _parsed_url(url: SecretStr) -> URL:
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415  # likewise
 
     try:
-        return make_url(url.get_secret_value())
+        parsed = make_url(url.get_secret_value())
     except (ArgumentError, ValueError):  # whose messages may quote a part of the password
-        raise ValueError("it is no URL: in a user, a password or a path, write @ : / ? # % as %40 and so on") from None
+        raise ValueError(f"it is no URL: {_ENCODED}") from None
+    # What stands behind an @ of the password counts as the host, which drivers quote.
+    if "@" in (parsed.host or "") or (parsed.host and "@" in (parsed.database or "")):
+        raise ValueError(f"it has more than one @: {_ENCODED}")
+    return parsed
 
 
 def _catalog_urls(urls: dict[str, SecretStr]) -> dict[str, SecretStr]:

@@ -151,7 +151,12 @@ class Standing:
             return bool(lacking(tx, identities.serving(tx, self._runtime.identity.hash), held))
 
     def _model(self) -> None:
-        answering.model_answers(self._runtime)
+        """Ask the configured model, and while recall still uses others, those too."""
+        used = {self._runtime.identity}
+        with suppress(ArchiveUnavailable, SchemaOutOfDate):  # which is said of the archive
+            used |= answering.live_identities(self._runtime, self._database)
+        for identity in used:
+            answering.model_answers(self._runtime, identity)
 
     def _counted(self) -> Backlog:
         configured, presence = self._runtime.identity.hash, Presence(self._runtime.index)

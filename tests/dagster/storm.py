@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from dagster import DagsterRunStatus, RunRequest
 from dagster._core.test_utils import create_run_for_test
 
-from memory_pipeline.archive import cards, identities, queue, workspaces
+from memory_pipeline.archive import cards, queue, workspaces
 from memory_pipeline.cards import CardContent, Family
 from memory_pipeline.definitions import defs
 from memory_pipeline.edits import Change, Delete, Edit
+from memory_pipeline.propagation import project
 from memory_pipeline.runtime import Runtime
 from tests.dagster.conftest import Evaluation, Pipeline
 from tests.statements import Statements, counting
@@ -78,8 +79,7 @@ def empty_workspaces(runtime: Runtime, names: Sequence[str]) -> None:
     for name in names:
         (runtime.settings.sessions / name).mkdir()
         workspaces.make(runtime.database, name, language="italian", principal=runtime.settings.acting_principal)
-        with runtime.database.transaction(name) as tx:
-            identities.register(tx, runtime.identity)
+        project(runtime, name)  # makes the collections: of a missing one, a tick asks what went with it
 
 
 def create_at_once(runtime: Runtime, workspace: str, count: int) -> None:

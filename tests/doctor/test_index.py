@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from pydantic import SecretStr
 
+from memory_pipeline.archive import identities
 from memory_pipeline.cards import Collection
 from memory_pipeline.doctor import State, running
 from memory_pipeline.doctor.index import shows_its_key
@@ -14,6 +15,7 @@ from memory_pipeline.index import index_directory
 from memory_pipeline.index.edge_files import ShardFiles
 from memory_pipeline.points import target
 from memory_pipeline.propagation import project
+from memory_pipeline.propagation.switch import record_live
 from memory_pipeline.settings import Examined, load_settings
 from tests.archives import Archive
 from tests.builders import WORKSPACE, clarified, promoted
@@ -130,6 +132,22 @@ def test_a_change_of_the_model_that_is_under_way_is_told_and_a_model_that_is_not
     assert "of the configured /nowhere/model" in found
     state, found, do = only(report, "model")
     assert (state, "no directory /nowhere/model" in found, "MEMORY_EMBEDDING_" in do) == (FAULT, True, True)
+
+
+def test_while_the_model_changes_the_one_that_recall_still_uses_is_asked_too(examined, projected, runtime):
+    former = replace(runtime.identity, provider="openai", model="former")
+    with runtime.database.transaction(WORKSPACE) as tx:
+        identities.register(tx, former)
+    runtime.index.activate(WORKSPACE, former.hash, former.settings, [])
+    record_live(runtime, WORKSPACE)
+    for collection in Collection:
+        runtime.index.ensure(target(WORKSPACE, collection, former))
+    report = examined()
+    assert only(report, "model")[0] is OK
+    under_way, away = report["collections"]
+    assert (under_way.state, away.state) == (WARNING, FAULT)
+    assert f"recall still uses former ({former.hash})" in away.found
+    assert "MEMORY_EMBEDDING_FORMER_URL" in away.do
 
 
 def test_an_index_whose_directory_is_a_file_is_a_fault(examined, settings):

@@ -6,18 +6,21 @@ import logging
 import re
 import shutil
 import threading
+from dataclasses import replace
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
+from memory_pipeline.archive import identities
 from memory_pipeline.cards import Collection
 from memory_pipeline.curation import Curation
 from memory_pipeline.errors import ArchiveUnavailable, IndexUnavailable
 from memory_pipeline.points import target
 from memory_pipeline.propagation import project
 from memory_pipeline.propagation.distrust import distrust_collection
+from memory_pipeline.propagation.switch import record_live
 from memory_pipeline.web import standing
 from memory_pipeline.web.metrics import Metrics
 from memory_pipeline.web.observing import Observed
@@ -192,6 +195,17 @@ def test_what_is_away_is_logged_once_and_so_is_that_it_is_back(watched, logged, 
     assert looking.faults()["index"] is None
     assert logged().count("index: no answer from db") == 1
     assert logged().count("index: it answers again") == 1
+
+
+def test_while_the_model_changes_the_one_that_recall_still_uses_counts_too(watched, curation):
+    curation.save(CLINIC, a_creation())
+    assert Standing(watched).faults()["model"] is None
+    former = replace(watched.identity, provider="openai", model="former")
+    with watched.database.transaction(CLINIC) as tx:
+        identities.register(tx, former)
+    watched.index.activate(CLINIC, former.hash, former.settings, [])
+    record_live(watched, CLINIC)
+    assert Standing(watched).faults()["model"] == "it cannot be used: the log says why"
 
 
 def test_with_another_schema_it_is_not_ready_though_it_was(client, watched, monkeypatch):
