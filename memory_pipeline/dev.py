@@ -30,7 +30,7 @@ from rich.console import Console
 from memory_pipeline.dagster_home import CHECKOUT, dagster_environment, write_dagster_home
 from memory_pipeline.errors import InvalidInput, InvalidSettings, MemoryPipelineError
 from memory_pipeline.extras import require
-from memory_pipeline.listening import address, listening
+from memory_pipeline.listening import SOCKET_BYTES, address, listening
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.watchdog import POLL, Watchdog
 
@@ -46,6 +46,7 @@ _READY_SECONDS = 120.0
 _STOP_SECONDS = 8.0  # a run may be under way; what it committed stays, and the rest is done by the next
 _KILL_SECONDS = 5.0
 _OURSELVES = "dev"
+_SOCKET = "code"
 
 _console = Console(stderr=True, highlight=False, emoji=False)
 
@@ -86,8 +87,9 @@ def run_dev(
 ) -> int:
     """Start the web, and Dagster's UI and daemon, with sensors on, and wait until they are to stop.
 
-    The home, the archive's tables and the sessions root are made where they are missing. Returns when Ctrl-C, SIGTERM
-    or SIGHUP asks for it, or when one of the processes dies, after everything that was started has stopped.
+    The home, the sessions root and, by its owner, the archive's tables are made where they are missing. Returns when
+    Ctrl-C, SIGTERM or SIGHUP asks for it, or when one of the processes dies, after everything that was started has
+    stopped.
 
     Args:
         settings: which services.
@@ -108,7 +110,7 @@ def run_dev(
     with _signals_raised(), ExitStack() as stack:
         try:
             runtime = stack.enter_context(Runtime(settings, create=True))
-            runtime.migrate()
+            _make_ready(runtime)
             hold = stack.enter_context(_alone(settings))
             settings.sessions.mkdir(parents=True, exist_ok=True)
             children = _start(stack, hold, dagster_environment(runtime), at)
@@ -117,6 +119,15 @@ def run_dev(
         except _Stopped:
             _console.print("Stopping…")
             return 0
+
+
+def _make_ready(runtime: Runtime) -> None:
+    """Migrate the archive; who is not told its owner finds it migrated, or is told to have it done."""
+    if runtime.settings.embedded_archive or runtime.settings.owner_url is not None:
+        runtime.migrate()
+    else:
+        with runtime.database.registry():  # which looks at the schema
+            pass
 
 
 def _refuse_unusable(settings: Settings, at: Addresses) -> None:
@@ -200,8 +211,8 @@ def _signals_raised() -> Iterator[None]:
 def _start(stack: ExitStack, hold: _Hold, environment: Mapping[str, str], at: Addresses) -> list[_Child]:
     """Start the processes, each ready before those that need it; leaving the stack stops them, the last one first."""
     lifeline = _lifeline(stack)
-    directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-dev-")))  # short, for a socket
-    code, workspace = directory / "code", directory / "workspace.yaml"
+    directory = _place_of_socket(stack, Path(environment["DAGSTER_HOME"]))
+    code, workspace = directory / _SOCKET, directory / "workspace.yaml"
     workspace.write_text(f"load_from:\n  - grpc_server:\n      socket: {code}\n      location_name: {LOCATION}\n")
 
     def start(name: str, *arguments: str) -> _Child:
@@ -235,6 +246,13 @@ def _start(stack: ExitStack, hold: _Hold, environment: Mapping[str, str], at: Ad
         children.append(start("the web", "memory_pipeline.cli", "serve", *where, "--attended"))
     _await(lambda: all(_listens(at.host, port) for port in (at.port, at.web_port) if port), children)
     return children
+
+
+def _place_of_socket(stack: ExitStack, dagster_home: Path) -> Path:
+    """Where the code server's socket is: at one place, which Dagster knows the code location by, if that is short."""
+    if len(os.fsencode(dagster_home / _SOCKET)) <= SOCKET_BYTES:
+        return dagster_home
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-dev-")))
 
 
 def _lifeline(stack: ExitStack) -> int:

@@ -49,6 +49,7 @@ from pydantic import SecretStr
 from sqlalchemy import URL
 
 from memory_pipeline.errors import ArchiveUnavailable
+from memory_pipeline.listening import SOCKET_BYTES
 
 _logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ _SUPERUSER = "postgres"
 _SYSTEM_USER = "embedded_postgres"
 _PORT = 5432  # no more than a part of the socket's name
 _SOCKET_NAME = f".s.PGSQL.{_PORT}"
-_SOCKET_DIR_BYTES = 103 - len(f"/{_SOCKET_NAME}")  # macOS allows 103 bytes for a socket, Linux 107
+_SOCKET_DIR_BYTES = SOCKET_BYTES - len(f"/{_SOCKET_NAME}")
 
 _GATE_SECONDS = 300.0  # longer than an initialization and a start together
 _PROGRAM_SECONDS = 120.0

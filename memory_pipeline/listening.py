@@ -6,6 +6,9 @@ import socket
 
 from memory_pipeline.errors import InvalidInput
 
+SOCKET_BYTES = 103
+"""How long the path of a Unix socket may be: macOS allows so many bytes, Linux 107."""
+
 _LAST_PORT = 65_535
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any, get_args
@@ -336,6 +337,13 @@ def test_people_are_told_what_is_saved_and_what_is_not_recallable_yet(run):
     assert "1 point(s) written" in run("card", "retry", *IN_CLINIC)[1]
     assert "follows" in run("card", "show", "mem-0001", *IN_CLINIC)[1]
     assert "is deleted" in run("card", "delete", "mem-0001", *IN_CLINIC, "--version", "1")[1]
+
+
+def test_the_commands_that_are_named_for_what_is_not_recallable_yet_work_as_they_stand(run):
+    _, out, _ = run(*CONCEPT, "--subject", "active patient", "--detail", "x", "--no-propagate")
+    listing, completing = re.findall(r"`memory-pipeline ([^`]*)`", out)
+    assert "mem-0001" in run(*listing.split())[1]
+    assert "1 point(s) written" in run(*completing.split())[1]
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def _save(workspace: str, edit: Edit, *, later: bool, json_output: bool) -> None
     if json_output:
         print_json(asdict(outcome))
     else:
-        display.print_outcome(outcome)
+        display.print_outcome(outcome, workspace)
 
 
 def _request(**values: Any) -> ListRequest:

@@ -27,7 +27,7 @@ _out = Console(highlight=False, emoji=False, soft_wrap=True)
 _TEXTS = ("subject", "question", "detail", "rationale", "context", "dialect", "sql", "database", "schema")
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: Outcome, workspace: str) -> None:
     """Whether an edit changed anything, how the card is flagged, and whether recall answers accordingly."""
     if outcome.version is None:
         done = "is deleted"
@@ -40,7 +40,12 @@ def print_outcome(outcome: Outcome) -> None:
     for flag in outcome.flags:
         _out.print(f"{outcome.card_id} is flagged {_flagged(flag)}.", style="yellow", markup=False)
     if not outcome.recallable:
-        _out.print("`memory-pipeline card pending` lists it, `memory-pipeline card retry` completes it.", style="dim")
+        of = f"--workspace {workspace}"
+        _out.print(
+            f"`memory-pipeline card pending {of}` lists it, `memory-pipeline card retry {of}` completes it.",
+            style="dim",
+            markup=False,
+        )
 
 
 def print_page(page: Page) -> None:

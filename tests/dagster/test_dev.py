@@ -22,6 +22,7 @@ from memory_pipeline.dev import run_dev
 from memory_pipeline.errors import ArchiveUnavailable, InvalidInput, InvalidSettings, SchemaOutOfDate
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings, load_settings
+from tests.archives import connected
 from tests.builders import a_session, clarified, promoted
 from tests.processes import alive, kill_postmaster, postmaster
 from tests.web.serving import answers, free_port
@@ -179,6 +180,27 @@ def test_a_web_that_would_take_nobodys_tokens_is_refused_before_anything_starts(
 def test_an_address_that_is_none_of_ours_is_a_clear_error(tmp_path: Path, host, port):
     with pytest.raises(InvalidInput, match="--port"):
         run_dev(load_settings(_env_file=None, home=tmp_path / "home"), host=host, port=port)
+
+
+def test_over_a_migrated_archive_it_needs_no_owner(dagster_settings: Settings, monkeypatch):
+    monkeypatch.setattr(dev, "_start", lambda *args: [])
+    monkeypatch.setattr(dev, "_watch", lambda *args: 0)
+    without = dagster_settings.model_copy(update={"owner_url": None})
+    assert run_dev(without, port=free_port(), web_port=None) == 0
+    with connected(dagster_settings.owner_url) as owner:
+        owner.execute("UPDATE alembic_version SET version_num = '0001'")
+    with pytest.raises(SchemaOutOfDate, match="run `memory-pipeline migrate`"):
+        run_dev(without, port=free_port(), web_port=None)
+
+
+def test_dagster_finds_the_code_server_at_one_place_where_its_path_is_short(tmp_path: Path):
+    long = tmp_path / ("long" * 30)
+    with ExitStack() as stack:
+        assert dev._place_of_socket(stack, Path("/home/anna/.memory/dagster")) == Path("/home/anna/.memory/dagster")
+        place = dev._place_of_socket(stack, long)
+        assert place.is_dir()
+        assert len(os.fsencode(place / "code")) < 100
+    assert not place.exists()
 
 
 def test_a_second_one_over_the_same_home_is_refused(dagster_settings: Settings, monkeypatch):
