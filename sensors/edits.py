@@ -13,9 +13,14 @@ from sensors.jobs import apply_edits, request
 from sensors.looks import known_workspaces, look_at_each, why_none
 
 
-@sensor(job=apply_edits, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
+@sensor(
+    job=apply_edits,
+    minimum_interval_seconds=15,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Looks for waiting edits, and asks for a run of each workspace that has some.",
+)
 def edit_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorResult:
-    """Looks for waiting edits, and asks for a run of each workspace that has some. It keeps no cursor."""
+    """Count the edits that wait, workspace by workspace. It keeps no cursor."""
     found, broken = look_at_each(memory, known_workspaces(memory), waiting_edits)
     candidates = {name: Candidate(f"{count} waiting") for name, count in found.items() if count}
     past = runs.history(context.instance, candidates, of_archive=True)

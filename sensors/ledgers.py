@@ -23,9 +23,14 @@ from sensors.jobs import refresh, request
 from sensors.looks import known_workspaces, look_at_each, why_none
 
 
-@sensor(job=refresh, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
+@sensor(
+    job=refresh,
+    minimum_interval_seconds=15,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Compares the sessions root with the archive, and asks for a run of each workspace that differs.",
+)
 def ledger_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorResult | SkipReason:
-    """Compares the sessions root with the archive, and asks for a run of each workspace that is new or has changed.
+    """Compare session directories with what the archive has read, workspace by workspace.
 
     It keeps no cursor and gives no run keys (one deduplicates for ever, failed runs included): what a lost tick or a
     failed run left undone still differs at the next tick. Partitions of workspaces that were removed go.

@@ -23,9 +23,14 @@ from sensors.jobs import reproject, request
 from sensors.looks import known_workspaces, look_at_each, why_none
 
 
-@sensor(job=reproject, minimum_interval_seconds=15, default_status=DefaultSensorStatus.RUNNING)
+@sensor(
+    job=reproject,
+    minimum_interval_seconds=15,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Compares the archive with what the index is known to hold, and asks for runs where it is behind.",
+)
 def reprojection_sensor(context: SensorEvaluationContext, memory: Memory) -> SensorResult:
-    """Compares the archive with what the index is known to hold, and asks for a run of each workspace that is behind.
+    """Look for pending work and lost collections, workspace by workspace.
 
     It keeps no cursor, and reports `propagation_complete` without a run: when it changes, and every ten minutes.
     """

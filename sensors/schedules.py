@@ -12,9 +12,14 @@ from sensors.jobs import audit
 from sensors.retention import trim_history
 
 
-@schedule(job=audit, cron_schedule="30 3 * * *", default_status=DefaultScheduleStatus.RUNNING)
+@schedule(
+    job=audit,
+    cron_schedule="30 3 * * *",
+    default_status=DefaultScheduleStatus.RUNNING,
+    description="Compares every workspace's index with the archive once a day, since bookkeeping alone is not trusted.",
+)
 def daily_audit(context: ScheduleEvaluationContext, memory: Memory) -> Iterator[RunRequest]:
-    """Compares every workspace's real index with the archive once a day, since bookkeeping alone is not trusted."""
+    """Ask for an audit of each workspace, with one run key for each day."""
     names = workspace_names(memory)
     # A schedule cannot ask for partitions as a sensor can.
     context.instance.add_dynamic_partitions(PARTITIONS, runs.missing_partitions(context.instance, names))

@@ -43,6 +43,15 @@ def test_every_asset_says_what_it_is(spec):
     assert spec.partitions_def.name == "workspace"
 
 
+def test_every_sensor_schedule_job_and_check_says_what_it_is():
+    repository = defs.get_repository_def()
+    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    checks = [spec for check in repository.asset_checks_defs_by_key.values() for spec in check.check_specs]
+    named = [*repository.sensor_defs, *repository.schedule_defs, *jobs, *checks]
+    assert len(named) > 12
+    assert [each.name for each in named if not each.description] == []
+
+
 def test_the_assets_depend_on_what_they_are_made_from():
     parents = {
         s.key.to_user_string(): {d.asset_key.to_user_string() for d in s.deps} for s in defs.resolve_all_asset_specs()
