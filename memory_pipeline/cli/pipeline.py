@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -19,6 +21,7 @@ from memory_pipeline.cli.common import (
     print_json,
     workspaces_option,
 )
+from memory_pipeline.errors import EmbedderUnavailable, IndexUnavailable
 from memory_pipeline.extras import require
 from memory_pipeline.settings import load_settings
 
@@ -141,7 +144,7 @@ def recall(
     """Find the cards that bear on QUESTION; every hit is checked against the archive."""
     from memory_pipeline.recall import Recall
 
-    with opened_runtime() as runtime:
+    with opened_runtime() as runtime, _degraded_offered(accepted=degraded):
         result = Recall(runtime).search(
             workspace,
             question,
@@ -258,6 +261,17 @@ def serve(*, host: str, port: int, debug: bool, attended: bool, json_output: boo
     if json_output:
         print_json({"exit_code": code})
     sys.exit(code)
+
+
+@contextmanager
+def _degraded_offered(*, accepted: bool) -> Iterator[None]:
+    """Tell who did not accept a lexical answer that there would be one."""
+    try:
+        yield
+    except (IndexUnavailable, EmbedderUnavailable) as error:
+        if accepted:
+            raise
+        raise type(error)(f"{error} (with --degraded, PostgreSQL answers meanwhile, by words alone)") from error
 
 
 COMMANDS = (migrate, ingest, project, audit, rebuild, recall, status, identities, demo, dev, serve)

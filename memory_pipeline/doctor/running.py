@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
@@ -14,6 +15,7 @@ from memory_pipeline.errors import MemoryPipelineError
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Examined
 
+_NAMED = 3  # settings of one kind that are named one by one
 _Value = TypeVar("_Value")
 
 
@@ -59,7 +61,11 @@ def _outcome(
 
 
 def _refused(check: Check, refused: Iterable[str]) -> list[str]:
-    return [f"MEMORY_{name.upper()}" for name in sorted(refused) if check.needs and name.startswith(check.needs)]
+    """What a check needs and cannot use, in short where many settings of one kind cannot be used together."""
+    names = [name for name in sorted(refused) if check.needs and name.startswith(check.needs)]
+    kinds = Counter(name.partition("_")[0] for name in names)
+    short = (f"{kind}_…" if kinds[kind := name.partition("_")[0]] > _NAMED else name for name in names)
+    return [f"MEMORY_{name.upper()}" for name in dict.fromkeys(short)]
 
 
 def _good(name: str, results: Sequence[Result]) -> bool:

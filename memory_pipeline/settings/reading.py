@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
@@ -16,7 +16,21 @@ from memory_pipeline.errors import InvalidSettings
 from memory_pipeline.settings.model import Settings
 from memory_pipeline.settings.sources import PREFIX, setting_of, unread_lines
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 _OF_TESTS = "MEMORY_TEST_"
+# What Pydantic says of a value in words of Python, in words of a variable.
+_WORDS = {
+    "dict_type": "write a JSON object",
+    "too_short": "write at least {min_length} characters",
+    "string_too_short": "write at least {min_length} character(s)",
+    "int_parsing": "write a whole number",
+    "float_parsing": "write a number",
+    "greater_than": "write a number greater than {gt}",
+    "less_than_equal": "write a number of at most {le}",
+    "literal_error": "write {expected}",
+}
 
 
 def load_settings(**overrides: object) -> Settings:
@@ -60,10 +74,12 @@ def examine_settings(**overrides: object) -> Examined:
         try:
             settings = Settings(**{**overrides, **refused})
         except ValidationError as error:
-            found = [(_fault(e["loc"], e["msg"]), _named(e["loc"], e["msg"])) for e in error.errors()]
+            found = [(_fault(each), _named(each["loc"], each["msg"])) for each in error.errors(include_url=False)]
             # A later round hears what settings say of each other; where one was refused, that may be of its making.
             faults += [fault for fault, names in found if not _groups(names) & _groups(refused)]
-            named = set().union(*(names for _, names in found)) - refused.keys() or Settings.model_fields.keys()
+            concerned = set().union(*(names for _, names in found))
+            # Where a default alone mends nothing, what belongs to it is not used either.
+            named = concerned - refused.keys() or _kin(concerned) - refused.keys() or Settings.model_fields.keys()
             refused |= {name: Settings.model_fields[name].get_default() for name in named}
         else:
             return Examined(settings, tuple(faults), frozenset(refused))
@@ -78,9 +94,13 @@ def _groups(names: Iterable[str]) -> set[str]:
     return {name.partition("_")[0] for name in names}
 
 
-def _fault(location: tuple[int | str, ...], message: str) -> str:
-    message = message.removeprefix("Value error, ")
-    return f"{PREFIX}{str(location[0]).upper()}: {message}" if location else message
+def _kin(names: Iterable[str]) -> set[str]:
+    return {name for name in Settings.model_fields if _groups([name]) & _groups(names)}
+
+
+def _fault(error: ErrorDetails) -> str:
+    said = _WORDS.get(error["type"], "").format(**error.get("ctx", {})) or error["msg"].removeprefix("Value error, ")
+    return f"{PREFIX}{str(error['loc'][0]).upper()}: {said}" if error["loc"] else said
 
 
 def _named(location: tuple[int | str, ...], message: str) -> set[str]:

@@ -43,6 +43,13 @@ def test_faults_of_settings_are_all_told_and_what_does_not_need_them_is_looked_a
     assert list(report) == [check.name for check in checks(examined.settings)]
 
 
+def test_what_cannot_be_used_together_is_told_in_short_and_keeps_nothing_else_from_being_looked_at(tmp_path):
+    examined = examine_settings(home=tmp_path / "home", embedding_provider="openai", embedding_url="http://x/v1")
+    report = report_of(examined)
+    assert only(report, "model")[:2] == (NOT_APPLICABLE, "it needs MEMORY_EMBEDDING_…, which cannot be used")
+    assert "no " in only(report, "home")[1]
+
+
 def test_a_home_without_an_archive_is_not_made(tmp_path):
     settings = embedded_settings(tmp_path / "home")
     report = report_of(Examined(settings))
