@@ -126,6 +126,7 @@ def test_after_a_restore_recall_answers_with_the_archive_of_the_backup_alone(dri
         work(drill)
         kept = drill.cards()
     drill.follow(back_up)
+    assert (drill.directory / "memory-backup.tar.gz").stat().st_mode & 0o077 == 0
     with EmbeddedPostgres(drill.home) as server:
         server.start(create=False)
         go_on(drill)

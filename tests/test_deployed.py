@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,10 +17,13 @@ from typing import Self
 import httpx
 import pytest
 from psycopg import OperationalError
+from sqlalchemy import make_url
 
 from memory_pipeline.archive.ingest import ingest
+from memory_pipeline.embedded import _binaries
 from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Settings
+from tests import guide
 from tests.archives import connected
 from tests.builders import a_session, aged, clarified, promoted
 from tests.conftest import in_database
@@ -84,6 +89,28 @@ def test_everything_runs_and_a_session_becomes_recallable(deployed: Settings, se
         assert not running.ended()
 
 
+def test_a_backup_is_restored_with_the_commands_of_the_guide(deployed: Settings, secrets: Path, room: Path):
+    back_up, *restore = guide.commands("Backing up and restoring", "deployment")
+    sessions(deployed)
+    with Deployment(secrets, room) as running:
+        assert running.run(SERVICES["migrate"]["command"]) == 0
+        assert running.run(["memory-pipeline", "ingest"]) == 0
+        running.type(back_up)
+        assert (room / "memory.dump").stat().st_mode & 0o077 == 0
+        create = "memory-pipeline card create --workspace clinic --family pitfall --subject later --detail later"
+        assert running.run([*create.split(), "--no-propagate"]) == 0
+        shutil.rmtree(room / "home" / "index", ignore_errors=True)
+        for command in restore:
+            running.type(command)
+        assert running.recallable() == 1
+    with connected(deployed.owner_url) as owner:
+        assert owner.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'card'").fetchall() == [
+            ("memory_owner",)
+        ]
+    with connected(in_database(deployed.owner_url, "memory_former")) as former:
+        assert former.execute("SELECT count(*) FROM card WHERE subject = 'later'").fetchone() == (1,)
+
+
 class Deployment:
     """The services of the Compose file on this machine: what differs are ports, paths, and that the index is embedded."""
 
@@ -119,6 +146,28 @@ class Deployment:
 
     def run(self, command: list[str]) -> int:
         return subprocess.run(self._here(command), env=self._environment(), cwd="/", check=False).returncode
+
+    def type(self, command: str) -> None:
+        """Type a command of the guide. What it runs in a container is run here; what starts and stops these is left out."""
+        words = r"docker compose -f deploy/compose.yaml (up|stop|run --rm|exec --user postgres --no-TTY) ?(\w*) ?"
+        [(verb, service)] = re.findall(words, command)
+        if verb in {"up", "stop"}:
+            return
+        typed = re.sub(words, "", command) or shlex.join(SERVICES[service]["command"])
+        environment = {**self._environment(), **(self._as_superuser() if service == "postgres" else {})}
+        if service != "postgres":
+            typed = f"{DEPLOY}/entrypoint.sh {typed}"
+        subprocess.run(["bash", "-euc", typed], env=environment, cwd=self._directory, check=True)
+
+    def _as_superuser(self) -> dict[str, str]:
+        url = make_url((self._secrets / "memory_owner_url").read_text())
+        return {
+            "PATH": f"{_binaries()}:{os.environ['PATH']}",
+            "PGHOST": str(url.host),
+            "PGPORT": str(url.port),
+            "PGUSER": "postgres",
+            "PGPASSWORD": (self._secrets / "postgres_password").read_text(),
+        }
 
     def healthy(self, service: str) -> bool:
         """What the health check of a service says."""

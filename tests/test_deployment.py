@@ -28,6 +28,14 @@ PROGRAMS = {
     "dagster-daemon": create_dagster_daemon_cli(),
     "dagster-webserver": create_dagster_webserver_cli(),
 }
+MANIFESTS = [
+    manifest
+    for file in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+    for manifest in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+    if "kind" in manifest
+]
+PODS = [each["spec"]["template"]["spec"] for each in MANIFESTS if each["kind"] in {"Deployment", "Job"}]
+VALUES = yaml.safe_load((DEPLOY / "kubernetes" / "dagster-values.yaml").read_text(encoding="utf-8"))
 SETTINGS = {f"MEMORY_{name.upper()}" for name in Settings.model_fields}
 
 
@@ -41,13 +49,18 @@ def commands() -> Iterator[tuple[str, list[str]]]:
             yield from ((name, part.split()) for part in words[2].split(" && ")) if shell else [(name, words)]
 
 
+def pods() -> Iterator[tuple[str, list[str]]]:
+    """Each command line of the pods of Kubernetes, with the name of its container."""
+    yield from ((each["name"], each["args"]) for pod in PODS for each in pod["containers"])
+
+
 def environment(service: str) -> dict[str, str]:
     return SERVICES[service].get("environment", {})
 
 
-@pytest.mark.parametrize("file", sorted(DEPLOY.glob("*.yaml")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted(DEPLOY.rglob("*.yaml")), ids=lambda file: file.name)
 def test_every_file_parses(file: Path):
-    assert yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert all(yaml.safe_load_all(file.read_text(encoding="utf-8")))
 
 
 def test_what_services_refer_to_is_declared():
@@ -73,11 +86,17 @@ def test_every_variable_that_compose_is_to_be_given_is_in_the_example():
 
 
 def test_every_setting_that_is_named_exists():
-    files = [path for path in DEPLOY.iterdir() if path.is_file()]
+    files = [path for path in DEPLOY.rglob("*") if path.is_file()]
     named = {name for path in files for name in re.findall(r"MEMORY_[A-Z_]+[A-Z]", path.read_text(encoding="utf-8"))}
     assert named
     assert named <= SETTINGS
     assert {name.upper() for name in COMPOSE["secrets"] if name.startswith("memory_")} <= SETTINGS
+
+
+def test_every_other_setting_can_be_given_to_all_services_of_the_pipeline_in_one_file():
+    ours = [service for service in SERVICES.values() if service["image"].startswith("memory-pipeline")]
+    assert len(ours) == 5
+    assert all(service["env_file"] == [{"path": "settings.env", "required": False}] for service in ours)
 
 
 def test_nothing_that_is_secret_stands_in_an_environment():
@@ -134,10 +153,10 @@ def test_the_settings_take_what_the_secrets_hold(tmp_path: Path):
 def test_git_ignores_the_secrets():
     ignored = (CHECKOUT / ".gitignore").read_text().splitlines()
     assert "deploy/secrets/" in ignored
-    assert ".env" in ignored
+    assert {".env", "deploy/settings.env", "*.dump", "memory-backup.tar.gz"} <= set(ignored)
 
 
-@pytest.mark.parametrize(("service", "words"), list(commands()), ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("service", "words"), [*commands(), *pods()], ids=lambda value: str(value)[:40])
 def test_every_command_and_option_exists(service: str, words: list[str]):
     if words[0] == "python":
         compile(words[2], service, "exec")
@@ -184,6 +203,39 @@ def test_images_are_pinned_and_qdrant_is_new_enough():
 def test_the_version_of_the_image_is_that_of_the_library():
     version = re.search(r'^version = "(.*)"$', (CHECKOUT / "pyproject.toml").read_text(), re.MULTILINE)[1]
     assert SERVICES["code"]["image"] == f"memory-pipeline:${{VERSION:-{version}}}"
+    images = [each["image"] for pod in PODS for each in pod["containers"]]
+    assert set(images) == {f"registry.example/memory-pipeline:{version}"}
+    assert VALUES["dagster-user-deployments"]["deployments"][0]["image"]["tag"] == version
+
+
+def test_pods_read_what_belongs_to_the_user_of_the_image_and_may_do_nothing_more():
+    user = int(re.search(r"^ARG USER_ID=(\d+)$", DOCKERFILE, re.MULTILINE)[1])
+    [deployment] = VALUES["dagster-user-deployments"]["deployments"]
+    of_runs = VALUES["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]["podSpecConfig"]
+    contexts = [*(pod["securityContext"] for pod in PODS), deployment["podSecurityContext"], of_runs["securityContext"]]
+    assert [(given["runAsUser"], given["fsGroup"]) for given in contexts] == [(user, user)] * 4
+    for pod in PODS:
+        mounted = {volume["name"] for volume in pod["volumes"]}
+        for container in pod["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} == mounted
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+
+
+def test_what_pods_refer_to_is_declared():
+    kinds = {each["kind"]: each for each in MANIFESTS}
+    volumes = [volume for pod in PODS for volume in pod["volumes"]]
+    claims = {each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each}
+    assert claims == {kinds["PersistentVolumeClaim"]["metadata"]["name"]}
+    labels = kinds["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert kinds["Service"]["spec"]["selector"] == kinds["Deployment"]["spec"]["selector"]["matchLabels"] == labels
+    [web] = kinds["Deployment"]["spec"]["template"]["spec"]["containers"]
+    hosts = next(each["value"] for each in web["env"] if each["name"] == "MEMORY_WEB_HOSTS")
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert web[probe]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": hosts}]
 
 
 def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_special():
@@ -233,20 +285,18 @@ def test_an_archive_of_these_settings_needs_an_issuer_and_is_given_one():
 
 
 def test_what_kubernetes_is_told_of_dagster_is_what_the_other_set_ups_are_told():
-    document = (CHECKOUT / "docs" / "deployment.md").read_text(encoding="utf-8")
-    values = yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)[1])
     ours = yaml.safe_load((CHECKOUT / "memory_pipeline" / "dagster.yaml").read_text(encoding="utf-8"))
-    daemon = values["dagsterDaemon"]
+    daemon = VALUES["dagsterDaemon"]
     assert _in_snakes(daemon["runCoordinator"]["config"]["queuedRunCoordinator"]) == {
         **ours["run_coordinator"]["config"],
         "max_concurrent_runs": ours["concurrency"]["runs"]["max_concurrent_runs"],
         "tag_concurrency_limits": ours["concurrency"]["runs"]["tag_concurrency_limits"],
     }
     assert _in_snakes(daemon["runMonitoring"]) == ours["run_monitoring"]
-    kept = {kind: _in_snakes(values["retention"][kind]) for kind in ("schedule", "sensor")}
+    kept = {kind: _in_snakes(VALUES["retention"][kind]) for kind in ("schedule", "sensor")}
     assert kept == ours["retention"]
-    assert values["telemetry"] == ours["telemetry"]
-    (code,) = values["dagster-user-deployments"]["deployments"]
+    assert VALUES["telemetry"] == ours["telemetry"]
+    (code,) = VALUES["dagster-user-deployments"]["deployments"]
     command = SERVICES["code"]["command"]
     assert code["dagsterApiGrpcArgs"] == command[command.index("--module-name") : command.index("--log-level")]
     assert {entry["name"] for entry in code["env"]} <= SETTINGS

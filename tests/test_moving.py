@@ -214,6 +214,7 @@ def test_an_archive_on_a_server_is_restored_from_its_dump_beside_a_newer_index(
         work(runtime)
         before = answers(runtime)
         shell(dump, home, server)
+        assert (home.home.parent / "memory.dump").stat().st_mode & 0o077 == 0
         Curation(runtime).save(CLINIC, Change("mem-0002", 2, {"detail": "after the backup"}))
         Curation(runtime).save(CLINIC, Delete("mem-0001", 2))
         newer = runtime.index
