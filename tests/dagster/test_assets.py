@@ -13,6 +13,7 @@ from assets.outcomes import LISTED
 from memory_pipeline.archive import workspaces
 from memory_pipeline.archive.status import status
 from memory_pipeline.cards import Collection
+from memory_pipeline.definitions import defs
 from memory_pipeline.index.base import Point
 from memory_pipeline.points import target
 from tests.builders import SQL, approved, clarified, promoted
@@ -103,6 +104,20 @@ def test_the_checks_cover_all_workspaces_and_are_shown_after_the_run(pipeline: P
         [check.asset_check_key for check in found.values()]
     )
     assert {record.run_id for record in stored.values()} == {result.run_id}
+
+
+def test_each_check_can_be_executed_alone_over_all_workspaces(pipeline: Pipeline):
+    for workspace in ("clinic", "ward"):
+        pipeline.session(workspace)
+        assert pipeline.run("refresh", workspace).success
+    empty_index(pipeline, "ward", Collection.MEMORY_CARDS)
+    everything = defs.resolve_implicit_global_asset_job_def()
+    for spec in (spec for check in defs.asset_checks or () for spec in check.check_specs):
+        alone = everything.get_subset(asset_selection=set(), asset_check_selection={spec.key})
+        result = alone.execute_in_process(instance=pipeline.instance)
+        assert list(checks(result)) == [spec.name]
+        assert checks(result)[spec.name].passed is (spec.name != "index_matches_archive")
+        assert not made(result)
 
 
 def test_faults_are_counted_all_and_listed_so_far_only(pipeline: Pipeline):
