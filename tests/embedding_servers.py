@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -100,6 +100,32 @@ class Front:
             return refused
         given = httpx.post(f"{self.behind}/embeddings", content=body, timeout=60).json()
         return 200, {}, json.dumps(self.distort(given)).encode()
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """The address of a server that begins each answer, and goes on with a byte now and then."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            with suppress(OSError):  # whoever asked has gone
+                while not over.wait(0.05):
+                    self.wfile.write(b" ")
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing: a test is quiet."""
+
+    over = threading.Event()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            over.set()
+            server.shutdown()
 
 
 def refusal(status: int, said: str = "no", **headers: str) -> Answer:

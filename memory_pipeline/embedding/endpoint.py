@@ -31,6 +31,7 @@ _PATH = "/embeddings"
 _ATTEMPTS = 4
 _LONGEST_PAUSE = 20.0  # seconds, whatever a server asks for: somebody may be waiting for a recall
 _CONNECTING = 5.0  # seconds
+_LARGEST = 256 << 20  # bytes of an answer: 2,048 vectors of 4,096 numbers take some 180 MB
 _SAID = 200  # characters of what a server says
 _URL = re.compile(r"\w+://\S+")
 _OK = 200
@@ -109,10 +110,16 @@ class Endpoint:
         return {"Content-Type": "application/json", **authorization}
 
     def _sent(self, body: bytes) -> bytes:
+        deadline = time.monotonic() + self._server.timeout
         try:
-            answer = self._client().post(self._server.url + _PATH, content=body)
+            with self._client().stream("POST", self._server.url + _PATH, content=body) as stream:
+                answer = _received(stream, deadline)
         except httpx.ReadTimeout as error:
             raise _MayPass(f"did not answer within {self._server.timeout:g} seconds: {self._look_at_url}") from error
+        except httpx.DecodingError as error:
+            raise EmbedderUnavailable(
+                f"the embeddings server answers with what cannot be embeddings ({error}): {self._look_at_url}"
+            ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _MayPass(f"cannot be reached ({type(error).__name__}): {self._look_at_url}") from error
         if answer.status_code == _OK:
@@ -152,6 +159,24 @@ class Endpoint:
             said = said.replace(key.get_secret_value(), "***")
         said = _URL.sub("…", said)[:_SAID]
         return f"{answer.status_code}: {said}" if said else str(answer.status_code)
+
+
+def _received(stream: httpx.Response, deadline: float) -> httpx.Response:
+    """The whole answer: the client's own limit is one of each read, however many of them there are.
+
+    Raises:
+        httpx.ReadTimeout: it has not come to its end by then.
+        httpx.DecodingError: it is larger than any answer, or cannot be decoded.
+    """
+    body = bytearray()
+    for part in stream.iter_bytes():
+        body += part
+        if time.monotonic() > deadline:
+            raise httpx.ReadTimeout("the answer does not come to its end", request=stream.request)
+        if len(body) > _LARGEST:
+            raise httpx.DecodingError(f"more than {_LARGEST >> 20} MiB", request=stream.request)
+    headers = [(name, value) for name, value in stream.headers.items() if name.lower() != "content-encoding"]
+    return httpx.Response(stream.status_code, headers=headers, content=bytes(body))
 
 
 def _pause(state: RetryCallState) -> float:

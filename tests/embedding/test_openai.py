@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -21,7 +22,7 @@ from memory_pipeline.embedding.model import Model, reopen
 from memory_pipeline.errors import EmbedderUnavailable
 from memory_pipeline.points import embedding_identity, stored_identity
 from memory_pipeline.settings import Settings, load_settings
-from tests.embedding_servers import Front, ModelServer, of_server, refusal
+from tests.embedding_servers import Front, ModelServer, dripping, of_server, refusal
 
 KEY = "sk-geheim"
 LONG = "paziente con ablazione transcatetere " * 60
@@ -206,6 +207,22 @@ class TestWhatMayPass:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             said = fails(opened(f"http://127.0.0.1:{silent.getsockname()[1]}", embedding_timeout=0.2))
         assert "did not answer within 0.2 seconds" in said
+
+    def test_a_server_whose_answer_does_not_come_to_its_end_is_given_up(self, opened):
+        with dripping() as url:
+            said = fails(opened(url, embedding_timeout=0.5))
+        assert "did not answer within 0.5 seconds" in said
+
+    def test_more_than_any_answer_is_not_read_and_not_asked_for_again(self, embedder, front, monkeypatch):
+        monkeypatch.setattr("memory_pipeline.embedding.endpoint._LARGEST", 100)
+        assert "cannot be embeddings" in fails(embedder)
+        assert len(front.requests) == 1
+
+    def test_a_compressed_answer_is_one_too(self, embedder, front):
+        before = embedder.embed(["età"], Role.QUERY)
+        status, headers, answer = front.answer(None, json.dumps(front.requests[-1]).encode())
+        front.answers = [(status, {**headers, "Content-Encoding": "gzip"}, gzip.compress(answer))]
+        np.testing.assert_array_equal(embedder.embed(["età"], Role.QUERY), before)
 
     def test_a_server_that_comes_back_is_asked_again_over_a_new_connection(self, opened):
         server = ModelServer()
