@@ -191,6 +191,12 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
         for why in state.put_off:
             tried = put_off(why.attempts, why.next_try)
             say(f"pending in {workspace}: {why.points} × {escape(why.reason)}{tried}", style="yellow")
+        if state.truncated:
+            say(
+                f"{workspace}: of {state.truncated} projected point(s) the text is longer than what the model reads at "
+                "once; its end counts by its words alone (`memory-pipeline card show` says of which cards).",
+                style="yellow",
+            )
         if state.changing:
             say(
                 f"{workspace}: recall goes on with the former embeddings; of the new ones "

@@ -431,12 +431,15 @@ def test_a_text_that_is_longer_than_what_the_model_reads_is_said_with_its_card(r
     a_concept(done)
     project(runtime, CLINIC)
     assert "longer than" not in run("card", "show", "mem-0001", *IN_CLINIC)[1]
+    assert "longer than" not in run("status")[1]
     with runtime.database.transaction(CLINIC, writing=True) as tx:
         tx.connection.exec_driver_sql("UPDATE projection SET truncated = true")
     assert (
         "follows (a text is longer than what the model reads at once)" in run("card", "show", "mem-0001", *IN_CLINIC)[1]
     )
     assert done("card", "show", "mem-0001", *IN_CLINIC)["projection"]["truncated"]
+    assert f"{CLINIC}: of 1 projected point(s) the text is longer than what the model reads" in run("status")[1]
+    assert done("status")["workspaces"][CLINIC]["truncated"] == 1
 
 
 def test_what_is_put_off_is_shown_in_status_listing_and_card_with_reason_attempts_and_next_try(run, done, runtime):

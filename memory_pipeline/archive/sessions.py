@@ -85,7 +85,7 @@ def synchronize(database: Database, root: Path, workspace: str, progress: Progre
         # Read inside the transaction: of two processes, the later one records the later state of the files.
         with database.transaction(workspace, writing=True) as tx:
             tx.forget_plans()
-            _record(tx, [ledger.read_session(directories[name], workspace) for name in batch], report)
+            _record(tx, [ledger.read_session(Path(directories[name]), workspace) for name in batch], report)
         progress(start + len(batch), len(todo.read))
     if todo.gone:
         with database.transaction(workspace, writing=True) as tx:
@@ -139,14 +139,14 @@ def _shorter(lost: Sequence[int]) -> Fault:
     return Fault(0, FaultKind.LEDGER_SHORTER, reason)
 
 
-def _compared(database: Database, root: Path, workspace: str) -> tuple[Changes, dict[str, Path]]:
+def _compared(database: Database, root: Path, workspace: str) -> tuple[Changes, dict[str, str]]:
     """What differs, and where each session is.
 
     The archive is asked before the disk: what another process reads meanwhile is then found, and not taken for gone.
     """
     with database.transaction(workspace) as tx:
         known = _known(tx)
-    directories = {ledger.session_id(path): path for path in ledger.list_sessions(root, workspace)}
+    directories = ledger.sessions_by_id(root, workspace)
     return changes({name: ledger.signature(path) for name, path in directories.items()}, known), directories
 
 

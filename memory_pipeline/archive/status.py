@@ -30,6 +30,7 @@ class WorkspaceStatus:
         sessions: sessions read.
         faults: what could not be used of session directories.
         certified: points known to hold what the archive wants, in the collections that recall uses.
+        truncated: those of the certified whose text is longer than what the model reads at once.
         pending: points of them that do not yet. Where nothing was projected yet, all of them.
         lag_seconds: the age of the oldest pending work; 0 when there is none. It begins with the projections.
         decisions: ledger lines kept.
@@ -54,6 +55,7 @@ class WorkspaceStatus:
     sessions: int
     faults: int
     certified: int
+    truncated: int
     pending: int
     lag_seconds: float
     decisions: int

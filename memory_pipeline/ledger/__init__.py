@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from memory_pipeline.ledger.appending import LOCK_FILE, Entry, LedgerWriter, open_for_appending, read_ended
 from memory_pipeline.ledger.fields import excerpt
-from memory_pipeline.ledger.files import list_root, list_sessions, session_id, signature
+from memory_pipeline.ledger.files import list_root, list_sessions, session_id, sessions_by_id, signature
 from memory_pipeline.ledger.finalizing import finalize
 from memory_pipeline.ledger.reading import read_session
 from memory_pipeline.ledger.records import (
@@ -60,5 +60,6 @@ __all__ = [
     "read_ended",
     "read_session",
     "session_id",
+    "sessions_by_id",
     "signature",
 ]

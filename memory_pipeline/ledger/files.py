@@ -38,9 +38,17 @@ def list_sessions(root: Path, workspace: str) -> tuple[Path, ...]:
         UnknownWorkspace: no workspace may be called so.
         SessionsUnavailable: the workspace's directory is missing or cannot be read, which is not to have no sessions.
     """
+    return tuple(map(Path, sessions_by_id(root, workspace).values()))
+
+
+def sessions_by_id(root: Path, workspace: str) -> dict[str, str]:
+    """The paths of a workspace's session directories by session, in the order of their names; see `list_sessions`.
+
+    They are plain texts, since paths of ten thousand sessions take longer to make than to look at.
+    """
     home = root / workspace_name(workspace)
     names = _directories(home, "make it readable, or check MEMORY_SESSIONS_ROOT")
-    return tuple(home / name for name in names if not name.startswith("."))
+    return {_shown_name(name): f"{home}/{name}" for name in names if not name.startswith(".")}
 
 
 def session_id(directory: Path) -> str:
@@ -48,7 +56,7 @@ def session_id(directory: Path) -> str:
     return _shown_name(directory.name)
 
 
-def signature(directory: Path) -> str | None:
+def signature(directory: str | Path) -> str | None:
     """A cheap fingerprint of a session's three files: equal as long as none of them needs reading again.
 
     None when it cannot be trusted: a file changed less than two seconds ago may change once more within the same tick

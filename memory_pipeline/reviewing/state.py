@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_pipeline import ledger
@@ -13,8 +14,6 @@ from memory_pipeline.review import Review, review
 from memory_pipeline.text import nfc
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memory_pipeline.archive.database import Tx
     from memory_pipeline.ledger import Decision, Manifest, SessionReading
 
@@ -56,13 +55,13 @@ def session_directory(root: Path, workspace: str, session_id: str) -> Path:
         UnknownWorkspace, SessionsUnavailable: the workspace has no directory that can be read.
         SessionNotFound: it has no such session.
     """
-    found = {ledger.session_id(directory): directory for directory in ledger.list_sessions(root, workspace)}
+    found = ledger.sessions_by_id(root, workspace)
     if session_id in found:
-        return found[session_id]
+        return Path(found[session_id])
     # A file system may hand names back decomposed (NFD) that were written composed.
     alike = [directory for name, directory in found.items() if nfc(name) == nfc(session_id)]
     if len(alike) == 1:
-        return alike[0]
+        return Path(alike[0])
     raise SessionNotFound(
         f"workspace {workspace!r} has no session {session_id[:80]!r}: name one of its directories, or check "
         "MEMORY_SESSIONS_ROOT"

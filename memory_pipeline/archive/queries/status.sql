@@ -20,12 +20,14 @@ FROM (
     GROUP BY card_id) AS confirmed
 
 -- name: points
+WITH held AS (
+    SELECT count(*) AS points, count(*) FILTER (WHERE truncated) AS truncated
+    FROM projection
+    WHERE workspace = :workspace AND identity = :identity AND NOT pending
+)
 SELECT count(*) AS pending,
-    CAST(coalesce(extract(epoch FROM clock_timestamp() - min(wanted_at)), 0) AS double precision) AS lag_seconds, (
-        SELECT count(*)
-        FROM projection
-        WHERE workspace = :workspace AND identity = :identity AND NOT pending
-    ) AS certified
+    CAST(coalesce(extract(epoch FROM clock_timestamp() - min(wanted_at)), 0) AS double precision) AS lag_seconds,
+    (SELECT points FROM held) AS certified, (SELECT truncated FROM held) AS truncated
 FROM pending_points(:workspace, :identity)
 
 -- name: fault_counts
