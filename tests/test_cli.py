@@ -299,6 +299,7 @@ def test_no_password_reaches_a_message(run, monkeypatch):
         monkeypatch.setenv(f"MEMORY_{name}_URL", f"postgresql+psycopg://{role}:{secret}@127.0.0.1:1/memory")
     code, out, err = run("status")
     assert code == 11
+    assert "`memory-pipeline doctor` looks for what is to be mended" in err
     assert secret not in out + err
     monkeypatch.setenv("MEMORY_DATABASE_URL", f"postgresql://reader:{secret}@127.0.0.1:1/memory")
     code, out, err = run("status")

@@ -355,7 +355,7 @@ _TROUBLES = {
 def _trouble(error: DBAPIError) -> str:
     state = getattr(error.orig, "sqlstate", None)
     if state is None:
-        return "no connection to PostgreSQL: see what `memory-pipeline doctor` says of it"
+        return "no connection to PostgreSQL"
     return _TROUBLES.get(state[:2], "PostgreSQL could not do it")
 
 

@@ -14,9 +14,10 @@ import click
 
 from memory_pipeline.cli import administration, bulk, cards, diagnosis, pipeline, review
 from memory_pipeline.cli.common import print_json
-from memory_pipeline.errors import MemoryPipelineError
+from memory_pipeline.errors import ArchiveUnavailable, EmbedderUnavailable, IndexUnavailable, MemoryPipelineError
 
 _INTERRUPTED = 130
+_OF_SERVICES = {error.exit_code for error in (ArchiveUnavailable, EmbedderUnavailable, IndexUnavailable)}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,5 +69,8 @@ def _fail(code: int, error: Mapping[str, Any]) -> NoReturn:
     if "--json" in takewhile(lambda argument: argument != "--", sys.argv[1:]):
         with suppress(OSError):  # where standard output is what fails, standard error says so
             print_json({"error": error})
-    click.echo(f"error: {' '.join(error['message'].split())}", err=True)
+    said = " ".join(error["message"].split())
+    if code in _OF_SERVICES and "`memory-pipeline " not in said:
+        said += "; `memory-pipeline doctor` looks for what is to be mended"
+    click.echo(f"error: {said}", err=True)
     sys.exit(code)
