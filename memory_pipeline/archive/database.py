@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import SecretStr
-from sqlalchemy import Connection, CursorResult, Engine, NullPool, RowMapping, TextClause, create_engine, text
+from sqlalchemy import Connection, CursorResult, Engine, NullPool, RowMapping, TextClause, create_engine, event, text
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
@@ -26,6 +27,10 @@ from memory_pipeline.errors import (
     SchemaOutOfDate,
     UnknownWorkspace,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.pool import ConnectionPoolEntry
 
 # Moments are read back in UTC whatever the server is set to: Python holds the hour in which a zone's clocks are put
 # back for unequal to the same moment in any other zone.
@@ -169,6 +174,9 @@ class Database:
             hide_parameters=True,
             connect_args=options,
         )
+        # Whoever is at work when this is closed returns a connection that nobody would close any more.
+        self._ended = threading.Event()
+        event.listen(self._engine, "checkin", self._returned)
         # Session-level advisory locks outlive a pooled connection's close(), so they get connections of their own.
         self._lock_engine = create_engine(
             url.get_secret_value(),
@@ -271,9 +279,14 @@ class Database:
                     connection.execute(text("SELECT pg_advisory_unlock_all()"))
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; one that is in use, when its transaction ends."""
+        self._ended.set()
         self._engine.dispose()
         self._lock_engine.dispose()
+
+    def _returned(self, _connection: DBAPIConnection | None, entry: ConnectionPoolEntry) -> None:
+        if self._ended.is_set():
+            entry.invalidate()
 
 
 def check_schema(connection: Connection) -> None:

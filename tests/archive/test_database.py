@@ -75,6 +75,17 @@ def test_a_server_that_is_full_is_not_said_to_be_silent(settings, superuser):
     full.close()
 
 
+def test_a_transaction_that_outlasts_the_closing_leaves_no_connection_open(known, settings):
+    closed = Database(settings.database_url)
+    with closed.transaction(WORKSPACE) as tx, closed.within(5).transaction(WORKSPACE) as beside:
+        held = [each.connection.connection.dbapi_connection for each in (tx, beside)]
+        closed.close()
+        assert tx.rows(text("SELECT 1 AS one"))
+    with closed.within(5).transaction(WORKSPACE) as tx:  # by whoever does not know yet
+        held.append(tx.connection.connection.dbapi_connection)
+    assert [each.closed for each in held] == [True] * 3
+
+
 def test_more_threads_than_connections_wait_and_are_then_told_so(known, settings, monkeypatch):
     monkeypatch.setattr(module, "CONNECTIONS", 1)
     monkeypatch.setattr(module, "_CONNECTION_WAIT", 0.05)
