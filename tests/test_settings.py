@@ -46,6 +46,27 @@ def test_they_come_from_the_environment_and_a_file_beside_it(monkeypatch, tmp_pa
     assert (settings.home, settings.language) == (tmp_path / "from-environment", "german")
 
 
+def test_a_file_that_is_not_utf8_is_a_fault_beside_all_others(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_bytes("MEMORY_LANGUAGE=german\nMEMORY_PRINCIPAL=Renée geheim\n".encode("latin-1"))
+    monkeypatch.setenv("MEMORY_EMBEDDING_BATCH_SIZE", "0")
+    monkeypatch.setenv("MEMORY_HOEM", "x")
+    examined = examine_settings()
+    assert [fault.partition(":")[0] for fault in examined.faults] == [".env", "MEMORY_EMBEDDING_BATCH_SIZE"]
+    assert "line 2 is not UTF-8" in examined.faults[0]
+    assert "geheim" not in examined.faults[0]
+    assert unknown_variables(examined.settings) == [Unknown("MEMORY_HOEM", "MEMORY_HOME")]
+
+
+def test_a_file_that_may_not_be_read_is_a_fault(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("MEMORY_LANGUAGE=german\n")
+
+    def refused(*_: object, **__: object) -> str:  # root may read everything
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert faults() == "settings: .env: it cannot be read (Permission denied): make it readable, or take it away"
+
+
 def test_a_line_of_the_file_that_sets_nothing_is_a_fault_that_quotes_nothing_of_it(tmp_path):
     lines = (
         "# one",
