@@ -46,6 +46,35 @@ def test_they_come_from_the_environment_and_a_file_beside_it(monkeypatch, tmp_pa
     assert (settings.home, settings.language) == (tmp_path / "from-environment", "german")
 
 
+def test_a_file_that_is_not_utf8_is_a_fault_beside_all_others(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_bytes("MEMORY_LANGUAGE=german\nMEMORY_PRINCIPAL=Renée geheim\n".encode("latin-1"))
+    monkeypatch.setenv("MEMORY_EMBEDDING_BATCH_SIZE", "0")
+    monkeypatch.setenv("MEMORY_HOEM", "x")
+    examined = examine_settings()
+    assert [fault.partition(":")[0] for fault in examined.faults] == [".env", "MEMORY_EMBEDDING_BATCH_SIZE"]
+    assert "line 2 is not UTF-8" in examined.faults[0]
+    assert "geheim" not in examined.faults[0]
+    assert unknown_variables(examined.settings) == [Unknown("MEMORY_HOEM", "MEMORY_HOME")]
+
+
+def test_a_file_that_may_not_be_read_is_a_fault(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("MEMORY_LANGUAGE=german\n")
+
+    def refused(*_: object, **__: object) -> str:  # root may read everything
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert faults() == "settings: .env: it cannot be read (Permission denied): make it readable, or take it away"
+
+
+def test_options_that_the_client_of_postgresql_knows_are_taken():
+    options = "host=db&port=5432&sslmode=verify-full&sslrootcert=/ca.pem&connect_timeout=3&options=-c%20search_path%3Dx"
+    load_settings(
+        database_url=f"postgresql+psycopg://u:geheim@/memory?{options}",
+        dagster_url=f"postgresql+psycopg2://u:geheim@/dagster?{options}",
+    )
+
+
 def test_a_line_of_the_file_that_sets_nothing_is_a_fault_that_quotes_nothing_of_it(tmp_path):
     lines = (
         "# one",
@@ -190,6 +219,16 @@ def test_a_language_that_texts_cannot_be_analysed_in_is_refused_with_those_that_
         ({"qdrant_url": "https://qdrant:6333?api-key=geheim"}, "MEMORY_QDRANT_URL: end the URL with host and port"),
         ({"qdrant_api_key": "geheim"}, "MEMORY_QDRANT_API_KEY: set MEMORY_QDRANT_URL beside it"),
         ({"qdrant_api_key": "", "qdrant_url": "https://geheim"}, "MEMORY_QDRANT_API_KEY"),
+        (
+            {"qdrant_api_key": "geheim\nX: y", "qdrant_url": "https://q"},
+            "MEMORY_QDRANT_API_KEY: a key has neither blanks",
+        ),
+        ({"qdrant_api_key": "geheimé", "qdrant_url": "https://q"}, "MEMORY_QDRANT_API_KEY: a key has neither blanks"),
+        ({"database_url": f"{ARCHIVE}?password=a&geheim=b"}, "MEMORY_DATABASE_URL: it has an option after the ?"),
+        ({"database_url": f"{ARCHIVE}?autocommit=yes"}, "MEMORY_DATABASE_URL: it has an option after the ?"),
+        ({"database_url": f"{ARCHIVE}?port=geheim"}, "MEMORY_DATABASE_URL: its hosts or ports cannot be used"),
+        ({"database_url": f"{ARCHIVE}?host=a&host=b&port=1"}, "MEMORY_DATABASE_URL: its hosts or ports cannot be used"),
+        ({"dagster_url": "postgresql+psycopg2://u@db/d?geheim=1"}, "MEMORY_DAGSTER_URL: it has an option after the ?"),
         ({"home": __file__}, "test_settings.py is a file: name a directory"),
         ({"sessions_root": __file__}, "MEMORY_SESSIONS_ROOT: "),
         ({"jwt_principal_claim": ""}, "MEMORY_JWT_PRINCIPAL_CLAIM"),

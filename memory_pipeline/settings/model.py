@@ -42,7 +42,7 @@ class Settings(BaseSettings):
     )
 
     qdrant_url: QdrantUrl | None = Field(None, description="a Qdrant server; without it the engine is embedded")
-    qdrant_api_key: SecretStr | None = Field(None, min_length=1, description="what the server lets in")
+    qdrant_api_key: ServerKey | None = Field(None, description="what the server lets in")
     qdrant_timeout: float = Field(30.0, gt=0, description="seconds for one request")
 
     language: Language = Field(

@@ -14,7 +14,7 @@ from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
 from memory_pipeline.errors import InvalidSettings
 from memory_pipeline.settings.model import Settings
-from memory_pipeline.settings.sources import PREFIX, setting_of, unread_lines
+from memory_pipeline.settings.sources import PREFIX, file_fault, setting_of, unread_lines
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -68,7 +68,11 @@ class Examined:
 
 def examine_settings(**overrides: object) -> Examined:
     """What can be used of this process's settings, and every fault of the others."""
-    faults = _of_file(overrides.get("_env_file", Settings.model_config["env_file"]))
+    file = overrides.get("_env_file", Settings.model_config["env_file"])
+    if fault := _unreadable(file):
+        overrides, faults = {**overrides, "_env_file": None}, [fault]
+    else:
+        faults = _of_file(file)
     refused: dict[str, Any] = {}
     while True:
         try:
@@ -83,6 +87,11 @@ def examine_settings(**overrides: object) -> Examined:
             refused |= {name: Settings.model_fields[name].get_default() for name in named}
         else:
             return Examined(settings, tuple(faults), frozenset(refused))
+
+
+def _unreadable(file: object) -> str | None:
+    fault = file_fault(Path(file)) if isinstance(file, str | Path) else None
+    return fault and f"{file}: {fault}"
 
 
 def _of_file(file: object) -> list[str]:
@@ -119,7 +128,8 @@ class Unknown:
 
 def unknown_variables(settings: Settings) -> list[Unknown]:
     """What the environment, the `.env` file and the directory of secrets name in vain, since nothing reads it."""
-    variables = {*EnvSettingsSource(Settings).env_vars, *DotEnvSettingsSource(Settings).env_vars}
+    file = None if _unreadable(Settings.model_config["env_file"]) else Settings.model_config["env_file"]
+    variables = {*EnvSettingsSource(Settings).env_vars, *DotEnvSettingsSource(Settings, env_file=file).env_vars}
     files = settings.secrets_dir.iterdir() if settings.secrets_dir else ()
     names = {name.upper() for name in variables} | {file.name.upper() for file in files}
     known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]

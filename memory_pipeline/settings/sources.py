@@ -7,11 +7,24 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from dotenv.parser import Binding, parse_stream
+from dotenv.parser import parse_stream
 from pydantic_settings import SecretsSettingsSource, SettingsError
 
 PREFIX = "MEMORY_"
 """How every variable begins that is a setting."""
+
+
+def file_fault(file: Path) -> str | None:
+    """What is wrong with an `.env` file, whose reader raises for it; None where it can be read, or there is none."""
+    try:
+        if file.is_file():
+            file.read_text(encoding="utf-8")
+    except OSError as error:
+        return f"it cannot be read ({error.strerror}): make it readable, or take it away"
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        return f"it cannot be read, since line {line} is not UTF-8: save it in UTF-8"
+    return None
 
 
 def unread_lines(file: Path) -> list[int]:
@@ -60,11 +73,6 @@ class Secrets(SecretsSettingsSource):
             return super().__call__() if self.secrets_dir and Path(self.secrets_dir).expanduser().is_dir() else {}
         except (SettingsError, OSError, RuntimeError):
             return {}
-
-
-def _says_nothing(line: Binding) -> bool:
-    own = (line.key or "").upper().startswith(PREFIX)
-    return line.error or (own and line.value is None)  # somebody else may need a name alone
 
 
 def _blank_lines(text: str) -> int:

@@ -27,8 +27,33 @@ def _with_driver(url: SecretStr, *, scheme: str) -> SecretStr:
     # SQLAlchemy 2.1 reads a bare postgresql:// as psycopg 3, with which Dagster's storage dies on its first event.
     if not url.get_secret_value().startswith(scheme):
         raise ValueError(f"begin the URL with {scheme}, which names the driver")
-    _parsed_url(url)
+    parsed = _parsed_url(url)
+    if not _options(parsed) <= _known_options():
+        # Without their names: what follows an & of the password counts as one.
+        raise ValueError(
+            "it has an option after the ? that PostgreSQL's client does not know: write those of libpq, as in "
+            "?sslmode=require, and in their values & = % as %26 and so on"
+        )
     return url
+
+
+def _options(url: URL) -> set[str]:
+    """What a driver of PostgreSQL is told, by name."""
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415  # only where a URL is set
+
+    try:
+        _, options = url.get_dialect()().create_connect_args(url)
+    except ArgumentError:  # whose message may quote
+        raise ValueError(
+            "its hosts or ports cannot be used: write ?host=a,b&port=1,2 where there are several"
+        ) from None
+    return set(options)
+
+
+def _known_options() -> set[str]:
+    from psycopg import pq  # noqa: PLC0415  # only where a URL is set
+
+    return {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
 
 
 def _parsed_url(url: SecretStr) -> URL:
