@@ -12,7 +12,7 @@ from benchmarks.web import Crowd
 from memory_pipeline.archive import database
 from memory_pipeline.listening import address, listening
 from memory_pipeline.runtime import Runtime
-from memory_pipeline.web import create_app
+from memory_pipeline.web import create_app, serve
 from memory_pipeline.web.identity import LocalToken
 from memory_pipeline.web.services import Services
 from tests.curating import CLINIC, a_creation, a_runtime, a_workspace
@@ -38,7 +38,9 @@ def at(watched) -> Iterator[str]:
     """The address of a server of this process."""
     services = Services.of(watched, LocalToken(TOKEN, watched.settings.acting_principal))
     port = free_port()
-    server = uvicorn.Server(uvicorn.Config(create_app(services), log_config=None, ws="none"))
+    # As `serve` has it: after five seconds, a connection would be closed under a reader whom a busy machine held up.
+    kept = {"timeout_keep_alive": serve._KEEP_ALIVE_SECONDS}
+    server = uvicorn.Server(uvicorn.Config(create_app(services), log_config=None, ws="none", **kept))
     with listening("127.0.0.1", port) as held:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
         held.listen()  # who asks before the server runs waits for it
