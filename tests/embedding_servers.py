@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -102,18 +103,33 @@ class Front:
         return 200, {}, json.dumps(self.distort(given)).encode()
 
 
+_BEGUN = b"HTTP/1.1 200 OK\r\n"
+_EMPTY = zlib.compressobj(wbits=31)
+DRIPS = {
+    "the body": (_BEGUN + b"Content-Length: 1000000\r\n\r\n", b" "),
+    "the status": (b"HTTP/1.1 200 ", b"O"),
+    "a header": (_BEGUN + b"X-Drip: ", b"a"),
+    "one answer ahead of another": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "the size of a chunk": (_BEGUN + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x"),
+    "nothing, compressed": (
+        _BEGUN + b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\na\r\n" + _EMPTY.compress(b"") + b"\r\n",
+        b"5\r\n\x00\x00\x00\xff\xff\r\n",
+    ),
+}
+"""What of an answer does not come to its end → how it begins, and with what it goes on."""
+
+
 @contextmanager
-def dripping() -> Iterator[str]:
-    """The address of a server that begins each answer, and goes on with a byte now and then."""
+def dripping(part: str = "the body") -> Iterator[str]:
+    """The address of a server that begins each answer, and goes on with a little of that part now and then."""
+    begun, drop = DRIPS[part]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "1000000")
-            self.end_headers()
             with suppress(OSError):  # whoever asked has gone
+                self.wfile.write(begun)
                 while not over.wait(0.05):
-                    self.wfile.write(b" ")
+                    self.wfile.write(drop)
 
         def log_message(self, *arguments: object) -> None:
             """Nothing: a test is quiet."""

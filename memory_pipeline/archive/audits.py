@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from memory_pipeline.archive.projections import kept_reason
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import Collection
 
@@ -102,7 +103,9 @@ def certification(tx: Tx, identity: str, collection: Collection) -> Certificatio
 def distrust_collection(tx: Tx, identity: str, collection: Collection, reason: str) -> int:
     """Make all certified items of a collection pending, and due, in one statement; how many there were."""
     tx.wait_for_writers()  # who change the same rows by triggers, in an order of their own
-    return tx.run(_SQL["distrust_collection"], identity=identity, collection=collection.value, reason=reason[:500])
+    return tx.run(
+        _SQL["distrust_collection"], identity=identity, collection=collection.value, reason=kept_reason(reason)
+    )
 
 
 def record(tx: Tx, checked: int, differing: Mapping[str, int], *, repaired: bool) -> None:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from memory_pipeline.archive import cards
 from memory_pipeline.archive.queries import load
 from memory_pipeline.cards import CardContent, Collection
+from memory_pipeline.text import readable
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Tx
 
 _SQL = load("projections")
+_REASON = 500  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +141,14 @@ def certify_removed(tx: Tx, identity: str, collection: Collection, items: Sequen
     return _change(tx, "certify_removed", identity, collection, items)
 
 
+def kept_reason(said: str) -> str:
+    """What somebody said, an index or a model that quotes a text for instance, as PostgreSQL can keep it."""
+    return readable(said)[:_REASON]
+
+
 def defer(tx: Tx, identity: str, collection: Collection, items: Sequence[str], reason: str) -> int:
     """Leave items pending with a reason; each further attempt waits twice as long, up to an hour."""
-    return _change(tx, "defer", identity, collection, items, reason=reason[:500])
+    return _change(tx, "defer", identity, collection, items, reason=kept_reason(reason))
 
 
 def hasten(tx: Tx, identity: str, collection: Collection, items: Items[str] | None = None) -> int:
@@ -153,7 +160,7 @@ def hasten(tx: Tx, identity: str, collection: Collection, items: Items[str] | No
 
 def distrust(tx: Tx, identity: str, collection: Collection, items: Sequence[str], reason: str) -> int:
     """Make items pending, and due, whose points are not what the archive believed them to be."""
-    return _change(tx, "distrust", identity, collection, items, reason=reason)
+    return _change(tx, "distrust", identity, collection, items, reason=kept_reason(reason))
 
 
 def distrust_all(tx: Tx, reason: str) -> None:

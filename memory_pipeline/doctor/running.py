@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
+from memory_pipeline.bounded import bounded
 from memory_pipeline.doctor.base import LONG, SOON, Check, Finding, Installation, Result, State, fault, not_applicable
 from memory_pipeline.doctor.masking import Masker
 from memory_pipeline.doctor.registry import checks
@@ -16,7 +14,7 @@ from memory_pipeline.runtime import Runtime
 from memory_pipeline.settings import Examined
 
 _NAMED = 3  # settings of one kind that are named one by one
-_Value = TypeVar("_Value")
+_THREAD = "doctor"
 
 
 def examine(examined: Examined, *, patience: float | None = None) -> list[Result]:
@@ -51,7 +49,7 @@ def _outcome(
         return [not_applicable(f"it needs {' and '.join(before)}")]
     seconds = check.seconds if patience is None else min(patience, check.seconds)
     try:
-        return _bounded(lambda: list(check.look(installation)), seconds)
+        return bounded(lambda: list(check.look(installation)), seconds, name=_THREAD)
     except TimeoutError:
         return [fault(f"no answer within {seconds:g} s", check.do)]
     except MemoryPipelineError as error:
@@ -73,23 +71,9 @@ def _good(name: str, results: Sequence[Result]) -> bool:
     return not states & {State.FAULT, State.NOT_APPLICABLE}
 
 
-def _bounded(work: Callable[[], _Value], seconds: float) -> _Value:
-    """What the work comes to, unless it takes longer: then its thread is left, since nobody can end it."""
-    future: Future[_Value] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001  # handed to whoever waits
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="doctor", daemon=True).start()
-    return future.result(seconds)
-
-
 def _close(runtime: Runtime) -> None:
     """Close what was opened, unless a check that was given up is still opening it."""
     try:
-        _bounded(runtime.close, LONG)
+        bounded(runtime.close, LONG, name=_THREAD)
     except TimeoutError:
         return

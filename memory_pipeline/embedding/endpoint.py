@@ -22,6 +22,7 @@ from tenacity import (
     wait_random,
 )
 
+from memory_pipeline.bounded import bounded
 from memory_pipeline.errors import EmbedderUnavailable
 
 if TYPE_CHECKING:
@@ -110,12 +111,15 @@ class Endpoint:
         return {"Content-Type": "application/json", **authorization}
 
     def _sent(self, body: bytes) -> bytes:
-        deadline = time.monotonic() + self._server.timeout
+        seconds = self._server.timeout
         try:
-            with self._client().stream("POST", self._server.url + _PATH, content=body) as stream:
-                answer = _received(stream, deadline)
-        except httpx.ReadTimeout as error:
-            raise _MayPass(f"did not answer within {self._server.timeout:g} seconds: {self._look_at_url}") from error
+            # The client bounds each read, of which a server can make do with any number before its answer begins. A
+            # thread that is left keeps one of the client's connections, of which there are a hundred.
+            answer = bounded(
+                lambda: self._exchanged(body), seconds + min(seconds, _CONNECTING), name="embeddings request"
+            )
+        except (httpx.ReadTimeout, TimeoutError) as error:
+            raise _MayPass(f"did not answer within {seconds:g} seconds: {self._look_at_url}") from error
         except httpx.DecodingError as error:
             raise EmbedderUnavailable(
                 f"the embeddings server answers with what cannot be embeddings ({error}): {self._look_at_url}"
@@ -125,6 +129,11 @@ class Endpoint:
         if answer.status_code == _OK:
             return answer.content
         raise self._failure(answer)
+
+    def _exchanged(self, body: bytes) -> httpx.Response:
+        deadline = time.monotonic() + self._server.timeout
+        with self._client().stream("POST", self._server.url + _PATH, content=body) as stream:
+            return _received(stream, deadline)
 
     def _failure(self, answer: httpx.Response) -> _MayPass | EmbedderUnavailable:
         status = answer.status_code
@@ -153,8 +162,8 @@ class Endpoint:
         return f"look at it, and at {self._server.named}_URL"
 
     def _said(self, answer: httpx.Response) -> str:
-        """Status and reason that a server gives, on one line and without what is nobody's business."""
-        said = " ".join(_message(answer).split())
+        """Status and reason that a server gives, on one line and without what is nobody's business, or no sign."""
+        said = " ".join("".join(sign if sign.isprintable() else " " for sign in _message(answer)).split())
         if key := self._server.api_key:
             said = said.replace(key.get_secret_value(), "***")
         said = _URL.sub("…", said)[:_SAID]
@@ -175,7 +184,8 @@ def _received(stream: httpx.Response, deadline: float) -> httpx.Response:
             raise httpx.ReadTimeout("the answer does not come to its end", request=stream.request)
         if len(body) > _LARGEST:
             raise httpx.DecodingError(f"more than {_LARGEST >> 20} MiB", request=stream.request)
-    headers = [(name, value) for name, value in stream.headers.items() if name.lower() != "content-encoding"]
+    # As they came: what is no ASCII in one of them is nobody's business.
+    headers = [(name, value) for name, value in stream.headers.raw if name.lower() != b"content-encoding"]
     return httpx.Response(stream.status_code, headers=headers, content=bytes(body))
 
 

@@ -22,7 +22,7 @@ from memory_pipeline.embedding.model import Model, reopen
 from memory_pipeline.errors import EmbedderUnavailable
 from memory_pipeline.points import embedding_identity, stored_identity
 from memory_pipeline.settings import Settings, load_settings
-from tests.embedding_servers import Front, ModelServer, dripping, of_server, refusal
+from tests.embedding_servers import DRIPS, Front, ModelServer, dripping, of_server, refusal
 
 KEY = "sk-geheim"
 LONG = "paziente con ablazione transcatetere " * 60
@@ -208,8 +208,9 @@ class TestWhatMayPass:
             said = fails(opened(f"http://127.0.0.1:{silent.getsockname()[1]}", embedding_timeout=0.2))
         assert "did not answer within 0.2 seconds" in said
 
-    def test_a_server_whose_answer_does_not_come_to_its_end_is_given_up(self, opened):
-        with dripping() as url:
+    @pytest.mark.parametrize("part", DRIPS)
+    def test_a_server_whose_answer_does_not_come_to_its_end_is_given_up(self, opened, part):
+        with dripping(part) as url:
             said = fails(opened(url, embedding_timeout=0.5))
         assert "did not answer within 0.5 seconds" in said
 
@@ -222,6 +223,12 @@ class TestWhatMayPass:
         before = embedder.embed(["età"], Role.QUERY)
         status, headers, answer = front.answer(None, json.dumps(front.requests[-1]).encode())
         front.answers = [(status, {**headers, "Content-Encoding": "gzip"}, gzip.compress(answer))]
+        np.testing.assert_array_equal(embedder.embed(["età"], Role.QUERY), before)
+
+    def test_a_header_that_is_not_ascii_is_nobodys_business(self, embedder, front):
+        before = embedder.embed(["età"], Role.QUERY)
+        status, headers, answer = front.answer(None, json.dumps(front.requests[-1]).encode())
+        front.answers = [(status, {**headers, "X-Served-By": "città"}, answer)]
         np.testing.assert_array_equal(embedder.embed(["età"], Role.QUERY), before)
 
     def test_a_server_that_comes_back_is_asked_again_over_a_new_connection(self, opened):
@@ -261,11 +268,13 @@ class TestWhatDoesNotPass:
             (422, {}, b'{"error": "too long"}'),
             (422, {}, b'{"detail": [{"input": "geheim"}]}'),
             (400, {}, b"<html>geheim</html>"),
+            refusal(400, "\x1b[31mcannot read\x00 \ud83d"),
         ]
-        said = [fails(embedder) for _ in range(4)]
+        said = [fails(embedder) for _ in range(5)]
         assert "(400: at most 512 tokens (see … xxx" in said[0]
         assert len(said[0]) < 400
         assert "(422: too long)" in said[1]
+        assert "(400: [31mcannot read)" in said[4]
         assert "geheim" not in "".join(said)
 
     def test_the_key_opens_the_server_and_is_shown_nowhere(self, opened, front):

@@ -204,8 +204,17 @@ UNAVAILABLE = pytest.mark.parametrize(
         ("index", IndexIncompatible("not of these vectors")),
         ("index", CollectionDamaged("the shard is damaged")),
         ("model", EmbedderUnavailable("the server answered 400")),
+        ("model", EmbedderUnavailable("the server cannot read \x00")),
+        ("model", EmbedderUnavailable("the server cannot read \ud83d")),
     ],
-    ids=["index unavailable", "index incompatible", "index damaged", "model unavailable"],
+    ids=[
+        "index unavailable",
+        "index incompatible",
+        "index damaged",
+        "model unavailable",
+        "says NUL",
+        "says half a sign",
+    ],
 )
 
 
