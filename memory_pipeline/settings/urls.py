@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 """Hosts that nobody is on the way to."""
 
+_OF_URLS = re.compile("[:/@]")
 _ENCODED = "in a user, a password or a path, write @ : / ? # % as %40 and so on"
 
 
@@ -74,12 +76,13 @@ def _catalog_urls(urls: dict[str, SecretStr]) -> dict[str, SecretStr]:
     faults = []
     found = {}
     for name, url in urls.items():
+        shown = "a URL" if _OF_URLS.search(name) else repr(name)  # whose password would be shown
         try:
             found[name] = _catalog_url(url)
         except ValueError as error:
-            faults.append(f"{name!r}: {error}")
+            faults.append(f"{shown}: {error}")
         if not is_workspace_name(name):
-            faults.append(f"{name!r} is not the name of a workspace")
+            faults.append(f"{shown} is not the name of a workspace")
     if faults:
         raise ValueError("; ".join(faults))
     return found
