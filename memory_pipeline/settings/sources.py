@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container
 from io import StringIO
 from pathlib import Path
@@ -12,6 +13,8 @@ from pydantic_settings import SecretsSettingsSource, SettingsError
 
 PREFIX = "MEMORY_"
 """How every variable begins that is a setting."""
+
+logging.getLogger("dotenv.main").setLevel(logging.ERROR)  # of lines that it leaves out: the settings' faults name them
 
 
 def file_fault(file: Path) -> str | None:
