@@ -52,8 +52,8 @@ def live_identities(runtime: Runtime, database: Database) -> set[EmbeddingIdenti
     """
     found = set()
     for workspace in workspaces.names(database):
-        with suppress(UnknownWorkspace), database.transaction(workspace) as tx:
+        # One that was removed meanwhile, or is of another version of this library, which is said of its collections.
+        with suppress(UnknownWorkspace, IndexIncompatible), database.transaction(workspace) as tx:
             settings = identities.live(tx)
-        with suppress(IndexIncompatible):  # of another version of this library: which is said of its collections
             found.add(stored_identity(settings) if settings else runtime.identity)
     return found

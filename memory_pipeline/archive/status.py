@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from memory_pipeline.archive.projections import PendingReason, pending_reasons
 from memory_pipeline.archive.queries import load
 from memory_pipeline.archive.waiting import count_waiting_edits
 from memory_pipeline.cards import Family
+from memory_pipeline.errors import UnknownWorkspace
 
 if TYPE_CHECKING:
     from memory_pipeline.archive.database import Database, Tx
@@ -97,10 +99,10 @@ def workspace_status(tx: Tx, configured: str) -> WorkspaceStatus:
 
 
 def status(database: Database, configured: str) -> dict[str, WorkspaceStatus]:
-    """The state of every workspace, one transaction each; see `workspace_status`."""
+    """The state of every workspace, one transaction each; see `workspace_status`. One removed meanwhile is left out."""
     found = {}
     for name in workspaces.names(database):
-        with database.transaction(name) as tx:
+        with suppress(UnknownWorkspace), database.transaction(name) as tx:
             found[name] = workspace_status(tx, configured)
     return found
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from memory_pipeline.archive import identities, projections
 from memory_pipeline.cards import Collection
-from memory_pipeline.errors import IndexUnavailable
+from memory_pipeline.errors import IndexUnavailable, UnknownWorkspace
 from memory_pipeline.index.base import CollectionDamaged, CollectionMissing
 from memory_pipeline.points import target
 from memory_pipeline.propagation.distrust import distrust_collection
@@ -58,14 +59,15 @@ def lost(tx: Tx, identity: str, held: Held | None) -> Mapping[Collection, int]:
 
 
 def lost_points(runtime: Runtime, workspace: str, presence: Presence) -> dict[str, int]:
-    """Collection → points of a workspace that went with it, of those that recall uses.
+    """Collection → points of a workspace that went with it, of those that recall uses; none of one that is removed.
 
     Raises:
-        UnknownWorkspace, ArchiveUnavailable.
+        ArchiveUnavailable.
     """
     held = presence.of(workspace)
-    with runtime.database.transaction(workspace) as tx:
+    with suppress(UnknownWorkspace), runtime.database.transaction(workspace) as tx:
         return {c.value: n for c, n in lost(tx, identities.serving(tx, runtime.identity.hash), held).items()}
+    return {}
 
 
 def lacking(tx: Tx, identity: str, held: Held | None) -> Mapping[Collection, int]:

@@ -16,7 +16,7 @@ from memory_pipeline import answering
 from memory_pipeline.archive import identities, projections, workspaces
 from memory_pipeline.archive.database import check_schema
 from memory_pipeline.archive.status import card_counts
-from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate
+from memory_pipeline.errors import ArchiveUnavailable, MemoryPipelineError, SchemaOutOfDate, UnknownWorkspace
 from memory_pipeline.index import CollectionMissing
 from memory_pipeline.propagation.losses import Presence, lacking, lost
 from memory_pipeline.web.discretion import without_messages
@@ -147,8 +147,9 @@ class Standing:
 
     def _lacking(self, workspace: str, presence: Presence) -> bool:
         held = presence.of(workspace)
-        with self._database.transaction(workspace) as tx:
+        with suppress(UnknownWorkspace), self._database.transaction(workspace) as tx:
             return bool(lacking(tx, identities.serving(tx, self._runtime.identity.hash), held))
+        return False  # it was removed meanwhile
 
     def _model(self) -> None:
         """Ask the configured model, and while recall still uses others, those too."""
@@ -163,12 +164,12 @@ class Standing:
         cards, pending, oldest = 0, 0, None
         for name in self._workspaces():
             held = presence.of(name)
-            with self._database.transaction(name) as tx:
+            with suppress(UnknownWorkspace), self._database.transaction(name) as tx:  # it may be removed meanwhile
                 cards += sum(card_counts(tx).values())
                 serving = identities.serving(tx, configured)
                 waiting = projections.waiting(tx, serving)
                 pending += waiting.pending + sum(lost(tx, serving, held).values())
-            oldest = min(filter(None, (oldest, waiting.oldest)), default=None)
+                oldest = min(filter(None, (oldest, waiting.oldest)), default=None)
         return Backlog(cards, pending, (datetime.now(UTC) - oldest).total_seconds() if oldest else 0.0)
 
     @property

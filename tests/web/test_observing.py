@@ -14,12 +14,14 @@ from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from memory_pipeline.archive import identities
+from memory_pipeline.archive.status import status
 from memory_pipeline.cards import Collection
 from memory_pipeline.curation import Curation
 from memory_pipeline.errors import ArchiveUnavailable, IndexUnavailable
 from memory_pipeline.points import target
 from memory_pipeline.propagation import project
 from memory_pipeline.propagation.distrust import distrust_collection
+from memory_pipeline.propagation.losses import Presence, lost_points
 from memory_pipeline.propagation.switch import record_live
 from memory_pipeline.web import standing
 from memory_pipeline.web.metrics import Metrics
@@ -206,6 +208,15 @@ def test_while_the_model_changes_the_one_that_recall_still_uses_counts_too(watch
     watched.index.activate(CLINIC, former.hash, former.settings, [])
     record_live(watched, CLINIC)
     assert Standing(watched).faults()["model"] == "it cannot be used: the log says why"
+
+
+def test_a_workspace_that_is_removed_during_a_look_makes_nothing_look_wrong(watched, curation, monkeypatch):
+    curation.save(CLINIC, a_creation())
+    monkeypatch.setattr("memory_pipeline.archive.workspaces.names", lambda _: ["removed", CLINIC])
+    assert Standing(watched).faults() == {"archive": None, "index": None, "model": None}
+    assert Standing(watched).backlog().cards == 1
+    assert list(status(watched.database, watched.identity.hash)) == [CLINIC]
+    assert lost_points(watched, "removed", Presence(watched.index)) == {}
 
 
 def test_with_another_schema_it_is_not_ready_though_it_was(client, watched, monkeypatch):
