@@ -150,8 +150,21 @@ def _batches(
 def _remove_runs(instance: DagsterInstance, connection: sa.Connection, rows: list[sa.Row[Any]], shown: _Shown) -> int:
     ids = [row.run_id for row in rows if row.run_id not in shown.runs]
     for run_id in ids:
-        instance.compute_log_manager.delete_logs(prefix=[run_id])  # nothing would name them later
+        _remove_logs(instance, run_id)  # nothing would name them later
     return _delete(connection, _RUNS.run_id, ids)
+
+
+def _remove_logs(instance: DagsterInstance, run_id: str) -> None:
+    """Remove the logs of a run, which another that trims may remove at the same moment.
+
+    Each of the two may meet files that the other has taken away, and give up: what is left is gone through once more,
+    until neither left anything.
+    """
+    while True:
+        try:
+            return instance.compute_log_manager.delete_logs(prefix=[run_id])
+        except FileNotFoundError:
+            continue
 
 
 def _remove_checks(connection: sa.Connection, rows: list[sa.Row[Any]], shown: _Shown) -> int:

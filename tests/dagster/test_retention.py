@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -275,3 +276,25 @@ def test_the_logs_of_a_run_that_goes_go_with_it(pipeline: Pipeline):
     directory = Path(instance.storage_directory())
     assert not (directory / gone).exists()
     assert (directory / kept).exists()
+
+
+def test_logs_that_another_takes_away_meanwhile_go_wholly(pipeline: Pipeline, monkeypatch):
+    instance = pipeline.instance
+    run_id = made(pipeline).run("reproject", "clinic").run_id
+    for step in ("first", "second"):
+        with instance.compute_log_manager.open_log_stream([run_id, "compute_logs", step], ComputeIOType.STDERR) as log:
+            log.write("said")
+    assert pipeline.run("reproject", "clinic").success
+    grown_old(pipeline)
+    unlink, other = os.unlink, []
+
+    def raced(path, **options):
+        unlink(path, **options)
+        if not other:  # the other trims the same run, and was a moment quicker with its first file
+            other.append(path)
+            raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "unlink", raced)
+    assert trim(instance, cutoff()).complete
+    assert other
+    assert not (Path(instance.storage_directory()) / run_id).exists()
