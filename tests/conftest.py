@@ -50,9 +50,10 @@ def bird() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _interruptible() -> None:
-    """Of a run in the background, which a shell has ignore SIGINT, the programs that tests start would ignore it too."""
+    """What a run in the background or under nohup ignores, the programs that tests start would ignore too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

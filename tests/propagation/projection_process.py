@@ -1,7 +1,8 @@
 """Projects or rebuilds a workspace: started by tests as a process of its own, to be killed at a chosen moment or to run with others.
 
-A moment is `before_upsert`, `after_upsert`, the number of a call of any function, or `never`. The process says when it is
-ready, waits for a line, and prints in the end how many texts it embedded and how many points it wrote.
+A moment is `before_upsert`, `after_upsert`, the number of a call of any function (the end, if it makes fewer), or
+`never`. The process says when it is ready, waits for a line, and prints in the end how many texts it embedded and how
+many points it wrote.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def main(work: str, workspace: str, moment: str) -> None:
         elif moment != "never":
             setattr(runtime.index, moment, kill_this_process)
         WORK[work](runtime, workspace)
-        sys.setprofile(None)
+        if moment.isdigit():
+            kill_this_process()
         print(json.dumps([runtime.embedder.embedded, runtime.index.upserted]))  # noqa: T201  # what the test reads
 
 

@@ -604,7 +604,7 @@ def test_a_projection_that_is_killed_ten_times_goes_on_each_time_and_recall_stay
 
 
 CALLS = 500
-"""Of functions; a projection makes more of them for each card."""
+"""Of functions, which a projection makes for each card, more or less."""
 
 
 class TestACollectionOfOtherVectors:
