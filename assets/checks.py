@@ -22,14 +22,15 @@ from assets.common import as_markdown
 from assets.index import memory_index, solved_question_index
 from assets.outcomes import LISTED, Outcome, of_each_workspace, with_broken, workspace_names
 from assets.sources import session_ledgers
-from memory_pipeline.archive import status, waiting
+from memory_pipeline.archive import audits, status, waiting
+from memory_pipeline.archive.audits import LastAudit
 from memory_pipeline.archive.ingest import vanished, workspaces_to_ingest
 from memory_pipeline.archive.status import StoredFault
 from memory_pipeline.errors import SessionsUnavailable
 from memory_pipeline.propagation import Difference, audit
 from memory_pipeline.propagation.backlog import Backlog, backlog, completeness
 from memory_pipeline.propagation.losses import Presence
-from memory_pipeline.propagation.standing import Audited, as_json, audited, from_json, newest, not_audited
+from memory_pipeline.propagation.standing import Audited, as_json, audited, from_json, newest, not_audited, recorded
 from memory_pipeline.resources import Memory
 from memory_pipeline.scheduling import PARTITION_TAG
 
@@ -102,9 +103,9 @@ def index_matches_archive(context: AssetCheckExecutionContext, memory: Memory) -
     names, own = workspace_names(memory), context.run.tags.get(PARTITION_TAG)
     now = datetime.now(UTC)
     found, broken = of_each_workspace([own] if own else names, lambda name: audit(memory.runtime, name))
-    fresh = {name: audited(report, now) for name, report in found.items()}
+    fresh = {name: audited(report, report.ended or now) for name, report in found.items()}
     fresh |= {name: not_audited(why, now) for name, why in broken.items()}
-    known = newest([fresh, *last_audits(context.instance)])
+    known = newest([fresh, *last_audits(context.instance), _recorded_audits(memory, names)])
     return _audits({name: known.get(name) for name in names}).result()
 
 
@@ -115,6 +116,17 @@ def last_audits(instance: DagsterInstance) -> Iterator[Mapping[str, Audited]]:
     for record in storage.get_asset_check_execution_history(INDEX_MATCHES_ARCHIVE, _RESULTS, status=done):
         if isinstance(record.evaluation, AssetCheckEvaluation) and "audits" in record.evaluation.metadata:
             yield from_json(cast("Mapping[str, Any]", record.evaluation.metadata["audits"].value))
+
+
+def _recorded_audits(memory: Memory, names: Sequence[str]) -> dict[str, Audited]:
+    """The last audits that the archive knows of, whoever made them: a run, or somebody at the command line."""
+    found, _ = of_each_workspace(names, lambda name: _recorded_audit(memory, name))
+    return {name: recorded(last) for name, last in found.items() if last}
+
+
+def _recorded_audit(memory: Memory, workspace: str) -> LastAudit | None:
+    with memory.runtime.database.transaction(workspace) as tx:
+        return audits.last(tx)
 
 
 def propagation_outcome(found: Mapping[str, Backlog], broken: Mapping[str, str]) -> Outcome:

@@ -31,6 +31,7 @@ _out = Console(highlight=False, emoji=False)
 if not _out.is_terminal:
     _out.width = 200  # nothing folds what a program or a file gets
 _err = Console(stderr=True, highlight=False, emoji=False)
+_WHICH_FAULTS = "`memory-pipeline faults` names them"
 _DIFFERING_SHOWN = 10  # points of a workspace
 _LINES_SHOWN = 12  # of a card's text
 _NUMBERS_SHOWN = 20  # of lines
@@ -112,7 +113,8 @@ def ingest_table(outcome: Mapping[str, Any]) -> None:
     show_table(("workspace", "read", "decisions", "created", "updated", "deleted", "sources", "withdrawn"), rows)
     for workspace, report in found.items():
         if report["sessions"]["faults"]:
-            say(f"faults in what was read of {workspace}: {_counts(report['sessions']['faults'])}", style="yellow")
+            counts = _counts(report["sessions"]["faults"])
+            say(f"faults in what was read of {workspace}: {counts} ({_WHICH_FAULTS})", style="yellow")
     for name in outcome["refused_directories"]:
         say(f"refused: {escape(ascii(name))} cannot be a workspace (a-z, 0-9, - and _, at most 63)", style="yellow")
     for name in outcome["vanished_workspaces"]:
@@ -161,6 +163,23 @@ def print_identities(found: Sequence[IdentityUse]) -> None:
     show_table(("identity", "model", "", "recall uses it in", "kept for", "collections in"), rows)
 
 
+def faults_table(outcome: dict[str, Any]) -> None:
+    """What of the session directories could not be used, fault by fault."""
+    found = outcome["workspaces"]
+    rows = [
+        (name, each["session_id"], each["line"] or "", each["kind"], each["reason"])
+        for name, report in found.items()
+        for each in report["faults"]
+    ]
+    if rows:
+        show_table(("workspace", "session", "line", "kind", "reason"), rows)
+    elif not outcome["errors"]:
+        say("Every session directory that was read could be used.")
+    for name, report in found.items():
+        if more := report["total"] - len(report["faults"]):
+            say(f"{more} more of {name}: --limit {report['total']} shows them", style="yellow")
+
+
 def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
     """Cards by family and the state of propagation, by workspace."""
     if not found:
@@ -187,6 +206,8 @@ def print_status(found: Mapping[str, WorkspaceStatus]) -> None:
         for w, s in found.items()
     ]
     show_table(("points of", "projected", "pending", "put off", "lag (s)", "took p50 (s)", "took p95 (s)"), points)
+    if any(state.faults for state in found.values()):
+        say(f"of the session directories, some things could not be used ({_WHICH_FAULTS})", style="yellow")
     for workspace, state in found.items():
         for why in state.put_off:
             tried = put_off(why.attempts, why.next_try)

@@ -183,6 +183,40 @@ def test_faults_and_refused_directories_are_shown_and_stop_nothing(run, settings
     assert json.loads(run("status", "--json")[1])["workspaces"]["ward"]["cards"]["concept"] == 1
 
 
+def test_what_could_not_be_used_is_named_by_session_and_line(run, settings):
+    a_session(settings.sessions, ledger=b"no json\nnor this\n")
+    a_session(settings.sessions, workspace="ward")
+    (settings.sessions / "ward" / "unnamed").mkdir()
+    run("ingest")
+    for asked in (("ingest",), ("status",), ("review", "-w", "ward")):
+        shutil.rmtree(settings.sessions / "ward" / "session-1", ignore_errors=True)  # so that there is more to say
+        assert "memory-pipeline faults" in run(*asked)[1]
+
+    code, out, _ = run("faults", "--json")
+    assert code == 0
+    found = json.loads(out)["workspaces"]
+    assert [(f["session_id"], f["line"], f["kind"]) for f in found[WORKSPACE]["faults"]] == [
+        ("session-1", 1, "not_json"),
+        ("session-1", 2, "not_json"),
+    ]
+    assert all(f["reason"] for f in found[WORKSPACE]["faults"])
+    assert {(f["session_id"], f["line"]) for f in found["ward"]["faults"]} == {("session-1", 0), ("unnamed", 0)}
+    assert json.loads(run("review", "-w", "ward", "--json")[1])["faults"] == found["ward"]["faults"]
+
+    code, out, _ = run("faults", "-w", WORKSPACE, "--limit", "1")
+    assert (code, out.count("not_json")) == (0, 1)
+    assert f"1 more of {WORKSPACE}: --limit 2 shows them" in out
+
+
+def test_where_everything_could_be_used_no_fault_is_named(run, settings):
+    a_session(settings.sessions)
+    run("ingest")
+    code, out, _ = run("faults")
+    assert (code, out.strip()) == (0, "Every session directory that was read could be used.")
+    assert "faults`" not in run("status")[1]
+    assert run("faults", "-w", "nowhere")[0] == 6
+
+
 def test_a_workspace_that_is_on_disk_no_more_is_shown_and_kept(run, settings):
     for name in (WORKSPACE, "ward"):
         a_session(settings.sessions, workspace=name)

@@ -108,10 +108,11 @@ def distrust_collection(tx: Tx, identity: str, collection: Collection, reason: s
     )
 
 
-def record(tx: Tx, checked: int, differing: Mapping[str, int], *, repaired: bool) -> None:
-    """Keep an audit that ends now as the workspace's last one, in place of the one before; see `LastAudit`."""
+def record(tx: Tx, checked: int, differing: Mapping[str, int], *, repaired: bool) -> datetime:
+    """Keep an audit that ends now as the workspace's last one, in place of the one before; now. See `LastAudit`."""
     kinds = json.dumps({kind: points for kind, points in differing.items() if points})
-    tx.run(_SQL["record"], checked=checked, differing=kinds, repaired=repaired)
+    ended: datetime = tx.row(_SQL["record"], checked=checked, differing=kinds, repaired=repaired)["at"]
+    return ended
 
 
 def last(tx: Tx) -> LastAudit | None:

@@ -181,6 +181,25 @@ def status(*, json_output: bool) -> None:
         console.print_losses(lost, away)
 
 
+@click.command()
+@workspaces_option
+@click.option("--limit", type=click.IntRange(1), default=_LISTED, show_default=True, help="At most so many of each.")
+@as_json
+def faults(*, names: tuple[str, ...], limit: int, json_output: bool) -> None:
+    """What of the session directories could not be used: each with its session, its line and why."""
+    from memory_pipeline.archive import status as archive_status
+
+    with opened_runtime() as runtime:
+
+        def work(name: str) -> dict[str, Any]:
+            with runtime.database.transaction(name) as tx:
+                total = sum(archive_status.fault_counts(tx).values())
+                return {"total": total, "faults": [asdict(each) for each in archive_status.faults(tx, limit)]}
+
+        outcome = for_each(names or known_workspaces(runtime), work)
+    finish(outcome, console.faults_table, json_output=json_output)
+
+
 @click.group()
 def identities() -> None:
     """Embedding identities: which one recall uses, which is being filled, which nobody uses any more."""
@@ -274,4 +293,4 @@ def _degraded_offered(*, accepted: bool) -> Iterator[None]:
         raise type(error)(f"{error} (with --degraded, PostgreSQL answers meanwhile, by words alone)") from error
 
 
-COMMANDS = (migrate, ingest, project, audit, rebuild, recall, status, identities, demo, dev, serve)
+COMMANDS = (migrate, ingest, project, audit, rebuild, recall, status, faults, identities, demo, dev, serve)

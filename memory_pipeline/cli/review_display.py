@@ -37,6 +37,9 @@ def print_waiting(found: Waiting, workspace: str) -> None:
         say(f"{counts}: `memory-pipeline review SESSION --workspace {workspace}` decides about them.")
     else:
         say("No session that the archive has read waits for a review.")
+    if found.faults:
+        show = f"`memory-pipeline faults --workspace {workspace}` names them"
+        say(f"Of the session directories, some things could not be used: {show}.", style="yellow")
     if found.unread:
         ingest = f"`memory-pipeline ingest --workspace {workspace}`"
         say(f"{found.unread} session(s) are still to be read, or read again: {ingest} does.", style="yellow")

@@ -10,6 +10,7 @@ import contextlib
 import math
 import re
 import threading
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -69,12 +70,15 @@ def connect(settings: Settings, *, patience: float | None = None) -> QdrantServe
     """
     key = settings.qdrant_api_key
     seconds = settings.qdrant_timeout if patience is None else min(settings.qdrant_timeout, patience)
-    client = QdrantClient(
-        url=settings.qdrant_url,
-        api_key=key.get_secret_value() if key else None,
-        timeout=math.ceil(seconds),
-        check_compatibility=False,  # it asks from a thread of its own and only warns; this class asks and refuses
-    )
+    with warnings.catch_warnings():
+        # The doctor says it, where it matters: not of this machine's own server, and not beside every answer.
+        warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
+        client = QdrantClient(
+            url=settings.qdrant_url,
+            api_key=key.get_secret_value() if key else None,
+            timeout=math.ceil(seconds),
+            check_compatibility=False,  # it asks from a thread of its own and only warns; this class asks and refuses
+        )
     return QdrantServerIndex(client) if patience is None else QdrantServerIndex(client, attempts=1)
 
 

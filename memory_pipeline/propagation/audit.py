@@ -78,7 +78,7 @@ def remember(runtime: Runtime, workspace: str, report: AuditReport, *, repaired:
     """
     if report.findings.keys() == set(Collection):
         with runtime.database.transaction(workspace) as tx:
-            audits.record(tx, report.checked, report.counts, repaired=repaired)
+            report.ended = audits.record(tx, report.checked, report.counts, repaired=repaired)
 
 
 class Comparison:

@@ -12,6 +12,8 @@ from memory_pipeline.cards import Collection
 from memory_pipeline.points import point_id
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from memory_pipeline.archive.audits import Expected
     from memory_pipeline.index.base import StoredPoint
 
@@ -118,10 +120,17 @@ class Findings:
 
 @dataclass(slots=True)
 class AuditReport:
-    """What an audit of one workspace found, by collection, and how many certified points it looked for."""
+    """What an audit of one workspace found.
+
+    Attributes:
+        findings: by collection.
+        checked: how many certified points it looked for.
+        ended: when, as the archive keeps it; None of an audit that it does not keep.
+    """
 
     findings: dict[Collection, Findings] = field(default_factory=dict)
     checked: int = 0
+    ended: datetime | None = None
 
     def count(self, difference: Difference) -> int:
         """How many points differ in this way."""

@@ -1,17 +1,21 @@
 """What the last audit of each workspace found, carried from one result to the next (pure).
 
 An audit reads every point of a workspace, so that a run audits its own and repeats what is known of the others: a
-difference that was found stands until an audit of that workspace finds it no more.
+difference that was found stands until an audit of that workspace finds it no more, whoever makes it. The archive keeps
+the counts of the last one; its examples, and why one could not be made, are in the results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from memory_pipeline.propagation.differences import AuditReport
+from memory_pipeline.propagation.differences import AuditReport, Difference
+
+if TYPE_CHECKING:
+    from memory_pipeline.archive.audits import LastAudit
 
 _LISTED = 10  # differing points of a workspace that are named
 
@@ -45,6 +49,13 @@ def audited(report: AuditReport, at: datetime) -> Audited:
     return Audited(_moment(at), report.checked, report.counts, report.look_at(_LISTED))
 
 
+def recorded(last: LastAudit) -> Audited:
+    """What the archive keeps of an audit; of one that repaired, what it mended is no difference any more."""
+    mended = {each.value for each in Difference if each.mendable} if last.repaired else set()
+    left = {kind: points for kind, points in last.differing.items() if kind not in mended}
+    return Audited(_moment(last.at.astimezone(UTC)), last.checked, left)
+
+
 def not_audited(reason: str, at: datetime) -> Audited:
     """What is kept of an audit that could not be made."""
     return Audited(_moment(at), failed=reason)
@@ -64,7 +75,8 @@ def newest(standings: Iterable[Mapping[str, Audited]]) -> dict[str, Audited]:
     """Of each workspace the newest audit.
 
     Args:
-        standings: several, in any order: of two runs at once, neither repeats what the other one found.
+        standings: several, in any order: of two runs at once, neither repeats what the other one found. Of the same
+            audit the first counts.
     """
     found: dict[str, Audited] = {}
     for standing in standings:

@@ -16,7 +16,7 @@ from memory_pipeline import ledger
 from memory_pipeline.archive import cards, grants, waiting
 from memory_pipeline.archive.effects import rehearsed, standing
 from memory_pipeline.archive.grants import Principal, Role
-from memory_pipeline.archive.status import ledger_counts
+from memory_pipeline.archive.status import faults, ledger_counts
 from memory_pipeline.candidates import (
     Correction,
     Plan,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memory_pipeline.archive.database import Tx
+    from memory_pipeline.archive.status import StoredFault
     from memory_pipeline.archive.waiting import WaitingSession
     from memory_pipeline.ledger import Decision
     from memory_pipeline.settings import Settings
@@ -57,10 +58,12 @@ class Waiting:
     Attributes:
         sessions: those with candidates, as far as the archive has read them.
         unread: how many sessions have changed since they were read.
+        faults: the first hundred things of session directories that could not be used.
     """
 
     sessions: tuple[WaitingSession, ...]
     unread: int
+    faults: tuple[StoredFault, ...]
 
     @property
     def candidates(self) -> int:
@@ -142,11 +145,12 @@ class Reviewing:
         with self._reading(workspace) as tx:
             found = waiting.sessions_to_review(tx)
             read = ledger_counts(tx)["sessions"]
+            unusable = tuple(faults(tx))
         root = self._runtime.settings.sessions
         if not read and root.is_dir() and not (root / workspace).exists():
-            return Waiting((), 0)  # it never had a session; one whose directory is gone is another matter
+            return Waiting((), 0, unusable)  # it never had a session; one whose directory is gone is another matter
         changed = waiting.unread(self._runtime.database, self._runtime.settings.sessions, workspace).changed
-        return Waiting(tuple(found), changed)
+        return Waiting(tuple(found), changed, unusable)
 
     def preview(self, workspace: str, session_id: str) -> Preview:
         """Every candidate of a session, from its ledger as it is now; nothing is changed."""

@@ -11,11 +11,13 @@ from dagster import AssetCheckSeverity
 from assets import checks as module
 from assets.outcomes import LISTED
 from memory_pipeline.archive import workspaces
+from memory_pipeline.archive.audits import last
 from memory_pipeline.archive.status import status
 from memory_pipeline.cards import Collection
 from memory_pipeline.definitions import defs
 from memory_pipeline.index.base import Point
 from memory_pipeline.points import target
+from memory_pipeline.propagation import audit, repair
 from tests.builders import SQL, approved, clarified, promoted
 from tests.dagster.conftest import Pipeline, checks, metadata
 
@@ -268,6 +270,21 @@ class TestAudits:
             last = pipeline.run("audit", name)
         assert all(at >= start for at in found(last)["audited_at"].values())
 
+    def test_what_the_archive_knows_of_an_audit_counts_whoever_made_it(self, pipeline: Pipeline):
+        empty_index(pipeline, "ward", Collection.MEMORY_CARDS)
+        audit(pipeline.runtime, "ward")  # as the command line does
+        result = pipeline.run("reproject", "clinic")
+        assert not checks(result)["index_matches_archive"].passed
+        assert found(result)["by_workspace"] == {"clinic": 0, "ward": 1}
+        with pipeline.runtime.database.transaction("ward") as tx:
+            at = last(tx).at.isoformat(timespec="milliseconds")
+        assert found(result)["audited_at"]["ward"] == at
+
+        repair(pipeline.runtime, "ward")
+        result = pipeline.run("reproject", "clinic")
+        assert checks(result)["index_matches_archive"].passed
+        assert found(result)["by_workspace"] == {"clinic": 0, "ward": 0}
+
     def test_a_workspace_never_audited_is_said_to_be(self, pipeline: Pipeline):
         workspaces.make(pipeline.runtime.database, "lab", language="italian", principal="tester")
         result = pipeline.run("reproject", "clinic")
@@ -299,7 +316,7 @@ class TestAudits:
 
         with monkeypatch.context() as patch:
             patch.setattr(module, "last_audits", meanwhile)
-            assert found(pipeline.run("reproject", "clinic"))["by_workspace"] == {"clinic": 0, "ward": 0}
+            assert found(pipeline.run("reproject", "clinic"))["by_workspace"] == {"clinic": 0, "ward": 1}
         assert found(pipeline.run("reproject", "clinic"))["by_workspace"] == {"clinic": 0, "ward": 1}
 
 

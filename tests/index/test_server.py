@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import warnings
 
 import pytest
 from qdrant_client import QdrantClient, models
@@ -197,6 +198,14 @@ def test_what_the_server_says_about_dimensions_and_collections_is_understood(tar
         for error in (IndexIncompatible, CollectionMissing, IndexUnavailable):
             with pytest.raises(error):
                 list(index.scan(target))
+
+
+def test_a_key_over_http_is_the_doctors_to_tell_and_no_warning_beside_every_answer():
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with connected("http://qdrant.example:6333", qdrant_api_key="top-secret"):
+            pass
+    assert [str(each.message) for each in warned] == []
 
 
 def test_no_secret_reaches_the_message_of_an_unreachable_server(target, nearest):

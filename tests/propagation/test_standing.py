@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from memory_pipeline.archive.audits import LastAudit
 from memory_pipeline.cards import Collection
 from memory_pipeline.propagation.differences import AuditReport, Difference, Finding, Findings
-from memory_pipeline.propagation.standing import as_json, audited, from_json, newest, not_audited
+from memory_pipeline.propagation.standing import Audited, as_json, audited, from_json, newest, not_audited, recorded
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
@@ -27,6 +29,17 @@ def test_an_audit_is_kept_with_its_counts_and_some_of_what_differs():
     )
     assert len(kept.look_at) == 10
     assert kept.look_at[0] == {"collection": "memory_cards", "difference": "missing", "item": "mem-0"}
+
+
+def test_what_the_archive_keeps_of_an_audit_says_what_is_left_of_the_differences():
+    kept = LastAudit(NOW, 100, {"missing": 3, "other_identity": 2}, repaired=False)
+    assert recorded(kept) == Audited(NOW.isoformat(timespec="milliseconds"), 100, {"missing": 3, "other_identity": 2})
+    assert recorded(replace(kept, repaired=True)).counts == {"other_identity": 2}
+
+
+def test_of_one_audit_that_two_kept_the_first_counts():
+    known, kept = audited(a_report(differing=1), NOW), recorded(LastAudit(NOW, 100, {"missing": 2}, repaired=False))
+    assert newest([{"clinic": known}, {"clinic": kept}]) == {"clinic": known}
 
 
 def test_it_comes_back_from_json_as_it_was():

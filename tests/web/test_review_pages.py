@@ -53,6 +53,19 @@ def test_forty_candidates_are_all_shown_preselected_and_all_decided(admin, watch
     assert read_session(directory, WORKSPACE).decisions[40:] == recorded
 
 
+def test_what_could_not_be_used_is_named_where_the_overview_leads_to(admin, watched):
+    a_session(watched.settings.sessions, clarified(1), promoted(7, 9))
+    (watched.settings.sessions / CLINIC / "<broken>").mkdir()
+    ingest(watched.database, CLINIC, watched.settings, watched.identity)
+
+    overview = admin.get(f"/w/{CLINIC}/overview").text
+    listed = html.unescape(admin.get(SESSIONS).text)
+
+    assert re.search(rf'href="[^"]*{SESSIONS}#faults">2 things', overview)
+    assert "<li><broken>, " in listed
+    assert "<li>session-1, line 2, " in listed
+
+
 def test_a_candidate_is_shown_with_all_that_there_is_to_know(admin, watched, curation):
     curation.save(CLINIC, a_creation(subject="Active patient.", detail="flag_attivo = TRUE"))
     curation.save(CLINIC, a_creation(family="pitfall", subject="active patient", detail="counted twice"))

@@ -41,6 +41,7 @@ INSERT INTO last_audit (workspace, at, checked, differing, repaired)
 VALUES (:workspace, clock_timestamp(), :checked, CAST(:differing AS jsonb), :repaired)
 ON CONFLICT (workspace) DO UPDATE
 SET at = excluded.at, checked = excluded.checked, differing = excluded.differing, repaired = excluded.repaired
+RETURNING at
 
 -- name: last
 SELECT at, checked, differing, repaired FROM last_audit WHERE workspace = :workspace

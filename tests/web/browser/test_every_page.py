@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from memory_pipeline.archive.ingest import ingest
 from memory_pipeline.demo.run import WORKSPACE, copy_samples
-from memory_pipeline.propagation import project
+from memory_pipeline.propagation import audit, project
 from tests.web.browser.conftest import go, picture, sign_in, violations
 
 PAGES = {
@@ -34,6 +34,7 @@ PAGES = {
     "recall-form": "/recall",
 }
 SMALL = {"width": 320, "height": 640}  # WCAG 1.4.10: everything, without scrolling in two directions
+NARROWEST_TILES = {"width": 1200, "height": 640}  # four of them side by side
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ def sampled(site):
     copy_samples(site.runtime.settings.sessions)
     ingest(site.runtime.database, WORKSPACE, site.runtime.settings, site.runtime.identity)
     project(site.runtime, WORKSPACE)
+    audit(site.runtime, WORKSPACE)
     return site
 
 
@@ -53,8 +55,12 @@ def test_every_page_is_accessible_and_fits_a_small_screen(sampled, visitor):
         visitor.goto(path if path == "/" else f"/w/{WORKSPACE}{path}")
         assert violations(visitor) == [], name
         usual = visitor.viewport_size
-        visitor.set_viewport_size(SMALL)
-        assert visitor.evaluate("document.documentElement.scrollWidth") <= SMALL["width"], name
+        for size in (SMALL, NARROWEST_TILES):
+            visitor.set_viewport_size(size)
+            assert visitor.evaluate("document.documentElement.scrollWidth") <= size["width"], name
+            assert visitor.evaluate(
+                "[...document.querySelectorAll('.tiles > *')].every(t => t.scrollWidth <= t.clientWidth)"
+            )
         visitor.set_viewport_size(usual)
 
 
