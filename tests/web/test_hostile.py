@@ -18,7 +18,7 @@ from tests.builders import a_session, clarified, declined, promoted
 from tests.curating import CLINIC, a_creation, all_away
 from tests.web.conftest import csrf
 from tests.web.reading import CANARY, HOSTILE, PAYLOADS, assert_harmless
-from tests.web.walking import filled, forms, routes
+from tests.web.walking import filled, forms, queries, routes
 
 W = f"/w/{CLINIC}"
 API = f"/api/v1/workspaces/{CLINIC}"
@@ -288,9 +288,9 @@ class TestRequests:
         asked = ("text", "database", "after", "size", "page", "limit", "offset", "updated_after", "version", "keep",
                  "other", "hours", "open", "retract", "phase", "link", "to", "family", "flag")  # fmt: skip  # names
         usual = {"keep": "mem-0001", "other": "mem-0002", "retract": "1", "version": "9"}
-        for method, path in routes(client.app):
-            if method in {"GET", "DELETE"} and path not in {"/metrics", "/ready"}:
-                for name in asked:
+        for method, path, names in queries(client.app):
+            if path not in {"/metrics", "/ready"}:
+                for name in names or asked:
                     others = "&".join(f"{key}={each}" for key, each in usual.items() if key != name)
                     answer = everything(method, f"{filled(path)}?{name}={value}&{others}")
                     refused_or_shown(answer, (method, path, name))
