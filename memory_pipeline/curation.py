@@ -18,7 +18,8 @@ from memory_pipeline.archive.incomplete import Incomplete, IncompletePage, incom
 from memory_pipeline.archive.overview import Overview, overview
 from memory_pipeline.completion import complete
 from memory_pipeline.edits import Change, Create, Delete, Edit
-from memory_pipeline.errors import SessionsUnavailable, WorkspaceInUse
+from memory_pipeline.errors import InvalidInput, SessionsUnavailable, WorkspaceInUse
+from memory_pipeline.lexical import supported_language
 from memory_pipeline.propagation import ProjectionReport, project
 from memory_pipeline.propagation.removal import points_removed
 
@@ -202,9 +203,18 @@ class Curation:
         Raises:
             UnknownWorkspace: no workspace may be called so.
             InvalidSettings: the language is not supported.
+            InvalidInput: it is there already, in another language than the one that is named.
         """
-        spoken = language or self._runtime.settings.language
-        return workspaces.make(self._runtime.database, workspace, language=spoken, principal=self.principal)
+        database, spoken = self._runtime.database, language or self._runtime.settings.language
+        made = workspaces.make(database, workspace, language=spoken, principal=self.principal)
+        if language and not made:
+            with database.transaction(workspace) as tx:
+                if tx.language != supported_language(language):
+                    raise InvalidInput(
+                        f"workspace {workspace!r} is there already and analysed as {tx.language}, which stays: "
+                        f"make one of another name for texts in {language}"
+                    )
+        return made
 
     def removable(self, workspace: str) -> Holdings:
         """What would go with a workspace.

@@ -427,6 +427,14 @@ def test_a_workspace_is_made_once_by_its_first_administrator(done, monkeypatch):
     assert done("workspace", "list") == {"workspaces": []}
 
 
+def test_a_workspace_keeps_its_language_and_says_so_to_who_wants_another(run, done):
+    for language in ("english", "English", "english"):
+        done("workspace", "make", "ward", "--language", language)
+    code, _, err = run("workspace", "make", "ward", "--language", "italian")
+    assert code == 4
+    assert "analysed as english" in err
+
+
 def test_a_text_that_is_longer_than_what_the_model_reads_is_said_with_its_card(run, done, runtime):
     a_concept(done)
     project(runtime, CLINIC)
