@@ -154,6 +154,8 @@ def print_finalized(outcome: FinalizeOutcome) -> None:
     if outcome.recover:
         say(f"The memory does not follow yet: {escape(str(outcome.followed.reason))}.", style="yellow")
         say(f"It does by itself under Dagster; at once with: {outcome.recover}")
+    else:
+        say("Saved and recallable.")
 
 
 def _print_followed(followed: Followed, workspace: str) -> None:
