@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import LiteralString
@@ -217,11 +218,16 @@ def settings_of(postgres: EmbeddedUrls, name: str, directory: Path) -> Settings:
     """Settings of one database of the server, with everything else in the directory."""
     sessions = directory / "sessions"
     sessions.mkdir()
-    return load_settings(
-        _env_file=None,
-        home=directory / "home",
-        sessions_root=sessions,
-        database_url=in_database(postgres.archive, name),
-        owner_url=in_database(postgres.owner, name),
-        principal="tester",
-    )
+    own = {
+        "home": directory / "home",
+        "sessions_root": sessions,
+        "database_url": in_database(postgres.archive, name),
+        "owner_url": in_database(postgres.owner, name),
+    }
+    return _usual_settings(postgres).model_copy(update=own)
+
+
+@cache
+def _usual_settings(postgres: EmbeddedUrls) -> Settings:
+    """What all tests begin with, read once: to look at every variable takes longer than to make a database."""
+    return load_settings(_env_file=None, database_url=postgres.archive, owner_url=postgres.owner, principal="tester")
