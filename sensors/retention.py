@@ -1,8 +1,8 @@
 """Trims what Dagster records, which it would keep for ever: runs with their events and logs, and events of no run.
 
 What is shown of assets and checks as they are now stays, however old it is: the newest event of each kind about each
-asset and partition, the newest outcomes of each check, and the runs that these came from. A run that has not ended is
-never touched.
+asset and partition, the newest outcomes of each check, and the runs that these came from. So do the runs that one which
+is there executes anew, since it is shown beside them. A run that has not ended is never touched.
 
 A run goes first, and what is left of it is then what belongs to no run any more: trimming that was interrupted, or that
 two runs do at once, is therefore completed by the next.
@@ -23,8 +23,8 @@ from dagster._core.storage.event_log.schema import (
     AssetEventTagsTable,
     SqlEventLogStorageTable,
 )
-from dagster._core.storage.runs.schema import RunsTable
-from dagster._core.storage.tags import PRIORITY_TAG
+from dagster._core.storage.runs.schema import RunsTable, RunTagsTable
+from dagster._core.storage.tags import PARENT_RUN_ID_TAG, PRIORITY_TAG, ROOT_RUN_ID_TAG
 from pydantic import Field
 
 from sensors.jobs import LAST
@@ -114,10 +114,11 @@ def _shown(connection: sa.Connection) -> _Shown:
         # The event of a check names its asset within its text alone; the row of the check names the event.
         sa.select(_CHECKS.id, _CHECKS.run_id, _CHECKS.evaluation_event_storage_id).where(_CHECKS.id.in_(newest_checks))
     ).all()
+    repeated = sa.select(RunTagsTable.c.value).where(RunTagsTable.c.key.in_([ROOT_RUN_ID_TAG, PARENT_RUN_ID_TAG]))
     return _Shown(
         frozenset(row.id for row in events) | {row.evaluation_event_storage_id for row in checks},
         frozenset(row.id for row in checks),
-        frozenset(row.run_id for row in (*events, *checks)),
+        frozenset(row.run_id for row in (*events, *checks)) | frozenset(connection.execute(repeated).scalars()),
     )
 
 

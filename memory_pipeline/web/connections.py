@@ -1,4 +1,8 @@
-"""Connections that ask for something in time: others are closed, and there are never more than the process can hold."""
+"""Connections that ask for something in time: others are closed, and there are never more than the process can hold.
+
+What is waited for is the head of a request, and the rest of a body that was answered already, since it was too large,
+say. While a request is worked on, whoever works on it waits for its body.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS = 4_000
 """At once; behind a proxy it is the proxy's that count."""
-_SECONDS = 20.0  # for the head of a request; uvicorn itself closes those alone that rest between two requests
+_SECONDS = 20.0  # for either; uvicorn itself closes those alone that rest between two requests
 _DESCRIPTORS = 65_536
 
 
 class Punctual(H11Protocol):
-    """A connection that is closed where the head of a request does not come in time, or where there are too many."""
+    """A connection that is closed where what is waited for does not come in time, or where there are too many."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -25,20 +29,38 @@ class Punctual(H11Protocol):
         if len(self.connections) > CONNECTIONS:
             transport.abort()
             return
-        self._await_head()
+        self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Take what came; a request that began and has not ended its head is waited for no longer than another."""
+        answered_early = self._answered_early
         super().data_received(data)
-        self._await_head()
+        if answered_early and not self._answered_early:  # the next head has a time of its own
+            self._wait_no_longer()
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, once the body of this one has come to its end."""
+        super().on_response_complete()
+        if self._answered_early:
+            self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._wait_no_longer()
         super().connection_lost(exc)
 
-    def _await_head(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
+    @property
+    def _answered_early(self) -> bool:
+        """Whether a request has its answer, and not yet sent its body."""
+        return self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
+
+    @property
+    def _is_waited_for(self) -> bool:
+        return self.conn.their_state is h11.IDLE or self._answered_early
+
+    def _wait(self) -> None:
+        if not self._is_waited_for:
             self._wait_no_longer()
         elif self._deadline is None:
             self._deadline = self.loop.call_later(_SECONDS, self._close)
@@ -50,7 +72,7 @@ class Punctual(H11Protocol):
 
     def _close(self) -> None:
         self._deadline = None
-        if self.conn.their_state is h11.IDLE:
+        if self._is_waited_for:
             self.transport.abort()
 
 

@@ -66,12 +66,11 @@ class _Behind(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The figures now, or of some seconds ago."""
-        faults = self._standing.faults()
+        faults, backlog = self._standing.figures()
         up = GaugeMetricFamily("memory_up", "whether what the process needs answers", labels=["service"])
         for service, fault in faults.items():
             up.add_metric([service], float(fault is None))
         yield up
-        backlog = self._standing.backlog()
         if backlog is not None:
             yield GaugeMetricFamily("memory_cards", "cards of all workspaces", backlog.cards)
             yield GaugeMetricFamily("memory_pending_points", "points that the index does not hold yet", backlog.pending)

@@ -29,6 +29,7 @@ _logger = logging.getLogger(__name__)
 
 PATIENCE = 3.0  # seconds for an answer; whoever asks for readiness gives up soon after
 _KEPT = 5.0  # seconds for which an answer counts
+_STANDS_IN = 30.0  # seconds for which it counts still while the next one takes long, as over many workspaces
 _MODEL_KEPT = 60.0  # a model that cannot be loaded is not to be loaded all the time
 
 _Answer = TypeVar("_Answer")
@@ -72,6 +73,7 @@ class Look(Generic[_Answer]):
         self._what, self._look, self._kept = what, look, kept
         self._lock = threading.Lock()
         self._latest: Future[_Answer] | None = None
+        self._former: tuple[Future[_Answer], float] | None = None
         self._ended = 0.0
         self._wrong: str | None = None
 
@@ -79,10 +81,28 @@ class Look(Generic[_Answer]):
         """The look that is under way, or that ended a short while ago, or a new one."""
         with self._lock:
             if self._latest is None or (self._latest.done() and time.monotonic() - self._ended > self._kept):
+                self._former = (self._latest, self._ended) if self._latest else None
                 self._latest = Future()
                 # A daemon, since nobody who is to stop can wait for what does not answer.
                 threading.Thread(target=self._run, args=(self._latest,), name=self._what, daemon=True).start()
             return self._latest
+
+    def answer(self, patience: float) -> _Answer:
+        """What was seen; where the look takes long, what the one before it saw, for as long as that stands in.
+
+        Args:
+            patience: seconds.
+
+        Raises:
+            TimeoutError: there is no answer in time.
+            Exception: whatever the look itself failed with.
+        """
+        latest = self.begin()
+        with suppress(TimeoutError):
+            latest.exception(max(patience, 0.0))
+        if not latest.done() and self._former and time.monotonic() - self._former[1] <= _STANDS_IN:
+            return self._former[0].result(0)
+        return latest.result(0)
 
     def _run(self, future: Future[_Answer]) -> None:
         try:
@@ -123,16 +143,19 @@ class Standing:
 
     def faults(self) -> dict[str, str | None]:
         """Service → what is wrong with it, in words for anybody, or None. Takes no longer than `PATIENCE`."""
-        begun = {name: look.begin() for name, look in self._looks.items()}
+        self.begin()
         deadline = time.monotonic() + PATIENCE
-        return {name: _fault(future, deadline - time.monotonic()) for name, future in begun.items()}
+        return {name: _fault(look, deadline - time.monotonic()) for name, look in self._looks.items()}
 
-    def backlog(self) -> Backlog | None:
-        """What is pending; None when the archive does not say so within `PATIENCE`."""
+    def figures(self) -> tuple[dict[str, str | None], Backlog | None]:
+        """`faults`, and what is pending, or None when the archive does not say so in the same time."""
+        deadline = time.monotonic() + PATIENCE
+        self._backlog.begin()
+        faults = self.faults()
         try:
-            return self._backlog.begin().result(PATIENCE)
+            return faults, self._backlog.answer(deadline - time.monotonic())
         except Exception:  # noqa: BLE001  # it is logged, and readiness says it too
-            return None
+            return faults, None
 
     def _archive(self) -> None:
         with self._database.registry() as connection:
@@ -180,9 +203,9 @@ class Standing:
         return workspaces.names(self._database)
 
 
-def _fault(future: Future[None], seconds: float) -> str | None:
+def _fault(look: Look[None], patience: float) -> str | None:
     try:
-        future.result(max(seconds, 0.0))
+        look.answer(patience)
     except Exception as error:  # noqa: BLE001  # each has its words
         return next(_WORDS[kind] for kind in type(error).__mro__ if kind in _WORDS)
     return None

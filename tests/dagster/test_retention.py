@@ -26,6 +26,7 @@ from dagster._core.storage.partition_status_cache import (
     AssetPartitionStatus,
     get_and_update_asset_status_cache_value,
 )
+from dagster._core.storage.tags import PARENT_RUN_ID_TAG, ROOT_RUN_ID_TAG
 from dagster._core.test_utils import create_run_for_test
 
 from assets.common import WORKSPACES
@@ -298,3 +299,19 @@ def test_logs_that_another_takes_away_meanwhile_go_wholly(pipeline: Pipeline, mo
     assert trim(instance, cutoff()).complete
     assert other
     assert not (Path(instance.storage_directory()) / run_id).exists()
+
+
+def test_a_run_that_was_executed_anew_stays_as_long_as_what_repeats_it(pipeline: Pipeline):
+    failed = create_run_for_test(pipeline.instance, job_name="audit", status=DagsterRunStatus.FAILURE)
+    grown_old(pipeline)
+    repeats = {"root_run_id": failed.run_id, "parent_run_id": failed.run_id}
+    tags = {ROOT_RUN_ID_TAG: failed.run_id, PARENT_RUN_ID_TAG: failed.run_id}
+    again = create_run_for_test(
+        pipeline.instance, job_name="audit", status=DagsterRunStatus.FAILURE, tags=tags, **repeats
+    )
+
+    assert trim(pipeline.instance, cutoff()).runs == 0
+    assert pipeline.instance.get_run_group(again.run_id)[0] == failed.run_id
+
+    grown_old(pipeline)
+    assert [trim(pipeline.instance, cutoff()).runs for _ in range(2)] == [1, 1]

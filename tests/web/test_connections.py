@@ -63,6 +63,26 @@ def test_a_request_is_answered_as_ever(port):
     assert answer.endswith(b"hello")
 
 
+def test_a_body_that_was_answered_already_is_not_waited_for_however_it_drips(port):
+    with connected(port, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n") as dripping:
+        answer = b""
+        while not answer.endswith(b"hello"):
+            answer += dripping.recv(4_096)
+        with pytest.raises(OSError):  # noqa: PT011  # whichever of them a connection has that is gone
+            for _ in range(1_000):
+                dripping.send(b"x")
+                time.sleep(0.02)
+
+
+def test_after_a_body_that_came_late_the_connection_takes_the_next_request(port):
+    with connected(port, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n") as asking:
+        while not (answer := asking.recv(4_096)).endswith(b"hello"):
+            assert answer
+        asking.sendall(b"xx")
+        asking.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert b"".join(iter(lambda: asking.recv(4_096), b"")).endswith(b"hello")
+
+
 def test_there_are_never_more_than_the_process_can_hold(port, monkeypatch):
     monkeypatch.setattr(connections, "CONNECTIONS", 2)
     monkeypatch.setattr(connections, "_SECONDS", 20)

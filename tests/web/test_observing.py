@@ -26,7 +26,7 @@ from memory_pipeline.propagation.switch import record_live
 from memory_pipeline.web import standing
 from memory_pipeline.web.metrics import Metrics
 from memory_pipeline.web.observing import Observed
-from memory_pipeline.web.standing import Standing
+from memory_pipeline.web.standing import Look, Standing
 from tests.curating import CLINIC, Gone, a_creation, all_away
 from tests.web.conftest import TOKEN, csrf
 
@@ -170,13 +170,13 @@ def test_a_lost_collection_is_said_until_it_is_filled_again(watched, curation):
         "index": "it lacks what recall searches: the sensors, or `memory-pipeline project`, fill it",
         "model": None,
     }
-    assert lost.backlog().pending == 1
+    assert lost.figures()[1].pending == 1
     distrust_collection(watched, target(CLINIC, Collection.MEMORY_CARDS, watched.identity), "as a projection does")
     assert Standing(watched).faults()["index"]
 
     project(watched, CLINIC)
     assert Standing(watched).faults()["index"] is None
-    assert Standing(watched).backlog().pending == 0
+    assert Standing(watched).figures()[1].pending == 0
 
 
 def test_without_the_archive_it_is_not_ready_and_lives(client, watched):
@@ -214,7 +214,7 @@ def test_a_workspace_that_is_removed_during_a_look_makes_nothing_look_wrong(watc
     curation.save(CLINIC, a_creation())
     monkeypatch.setattr("memory_pipeline.archive.workspaces.names", lambda _: ["removed", CLINIC])
     assert Standing(watched).faults() == {"archive": None, "index": None, "model": None}
-    assert Standing(watched).backlog().cards == 1
+    assert Standing(watched).figures()[1].cards == 1
     assert list(status(watched.database, watched.identity.hash)) == [CLINIC]
     assert lost_points(watched, "removed", Presence(watched.index)) == {}
 
@@ -244,3 +244,28 @@ def test_what_does_not_answer_is_asked_once_and_waited_for_no_longer_than_it_may
         assert asked == [1]
     finally:
         release.set()
+
+
+def test_while_a_look_takes_long_the_one_before_it_stands_in_for_a_while(monkeypatch):
+    seen, go_on = iter(range(1, 4)), threading.Event()
+    go_on.set()
+    look = Look("index", lambda: go_on.wait() and next(seen), kept=0)
+    assert look.answer(20) == 1
+    go_on.clear()
+
+    assert look.answer(0.01) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(standing, "_STANDS_IN", 0)
+        with pytest.raises(TimeoutError):
+            look.answer(0.01)
+
+    go_on.set()
+    look.begin().result(20)
+    assert look.answer(20) in {2, 3}
+
+
+def test_what_has_never_answered_is_not_said_to_be_well():
+    never = threading.Event()
+    with pytest.raises(TimeoutError):
+        Look("index", never.wait, kept=0).answer(0.01)
+    never.set()
