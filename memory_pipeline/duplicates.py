@@ -104,11 +104,16 @@ def matches(
         the same but for form first, then by likeness, then by id.
     """
     join = _Join({**statements, **asked}, near)
+    same: dict[str, set[str]] = defaultdict(set)
+    blocks: dict[str, list[str]] = defaultdict(list)
+    for card_id, statement in statements.items():  # once, however many are asked about
+        same[statement.form].add(card_id)
+        blocks[statement.facts].append(card_id)
     found: dict[str, list[Pair]] = {each: [] for each in asked}
     for each, one in asked.items():
-        same = [other for other, statement in statements.items() if statement.form == one.form]
-        found[each] += [Pair(each, other, "form", 1.0) for other in same]
-        found[each] += [pair for pair in join.near_to(each, among=statements) if pair.second not in same]
+        equal, near_ones = same.get(one.form, set()), join.near_to(each, among=blocks.get(one.facts, ()))
+        found[each] += [Pair(each, other, "form", 1.0) for other in equal]
+        found[each] += [pair for pair in near_ones if pair.second not in equal]
         found[each].sort(key=lambda pair: (*rank(pair.kind, pair.likeness), pair.second))
     return found
 
@@ -169,15 +174,14 @@ class _Join:
                 holders[term].append(card_id)
 
     def near_to(self, asked: str, among: Iterable[str]) -> Iterator[Pair]:
-        """The near pairs of one statement with others."""
+        """The near pairs of one statement with others, all of the same facts."""
         one = self.statements[asked]
         if not one.terms:
             return
         for other in among:
-            if self.statements[other].facts == one.facts:
-                alike = likeness(one, self.statements[other], self.weights)
-                if alike >= self.near:
-                    yield Pair(asked, other, "near", round(alike, 3))
+            alike = likeness(one, self.statements[other], self.weights)
+            if alike >= self.near:
+                yield Pair(asked, other, "near", round(alike, 3))
 
     def _heaviest(self, statement: Statement) -> list[int]:
         """The heaviest terms, without which what is left is too light for any near statement."""

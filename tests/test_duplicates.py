@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import pytest
@@ -9,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_pipeline import duplicates
-from memory_pipeline.duplicates import NEAR, pairs
+from memory_pipeline.duplicates import NEAR, matches, pairs
 from memory_pipeline.statements import Reader, Statement, likeness
 
 READER = Reader("italian")
 WORDS = st.sampled_from(["alfa", "beta", "gamma", "delta", "ricovero", "reparto", "paziente", "dose"])
+DETAILS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 
 
 def statements(*details: str) -> dict[str, Statement]:
@@ -73,7 +75,7 @@ def test_where_nothing_is_alike_nothing_is_proposed(details):
     assert found.form == (details == ("", "?"))
 
 
-@given(st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), max_size=30), st.sampled_from([0.4, NEAR, 1.0]))
+@given(st.lists(DETAILS, max_size=30), st.sampled_from([0.4, NEAR, 1.0]))
 def test_the_join_finds_what_comparing_all_would_find(details, near):
     distinct = {one.form: (card_id, one) for card_id, one in reversed(statements(*details).items())}
     known = dict(reversed(distinct.values()))
@@ -81,3 +83,40 @@ def test_the_join_finds_what_comparing_all_would_find(details, near):
     expected = {frozenset(ids) for ids in combinations(known, 2) if likeness(*map(known.get, ids), weights) >= near}
     found = pairs(known, near=near)
     assert {frozenset((p.first, p.second)) for p in found.pairs} == expected
+
+
+@given(st.lists(DETAILS, max_size=6), st.lists(DETAILS, max_size=6))
+def test_what_is_asked_about_is_compared_with_all_that_could_be_alike(asked, known):
+    questions = {f"text {n}": READER.statement("", detail) for n, detail in enumerate(asked)}
+    cards = statements(*known)
+    found = matches(questions, cards)
+    weights = duplicates._weights({**cards, **questions}.values())
+    for each, one in questions.items():
+        same = {card_id for card_id, other in cards.items() if other.form == one.form}
+        assert {pair.second for pair in found[each] if pair.kind == "form"} == same
+        near = {
+            card_id
+            for card_id, other in cards.items()
+            if card_id not in same and one.terms and other.facts == one.facts and likeness(one, other, weights) >= NEAR
+        }
+        assert {pair.second for pair in found[each] if pair.kind == "near"} == near
+
+
+def test_the_cards_are_gone_through_once_however_many_texts_are_asked_about():
+    class Counted(dict):
+        gone_through = 0
+
+        def items(self):
+            self.gone_through += 1
+            return super().items()
+
+        def __iter__(self) -> Iterator[str]:
+            self.gone_through += 1
+            return super().__iter__()
+
+    cards = Counted(statements(*(f"codice {n} vale {n}" for n in range(9))))
+    few, many = ({f"text {n}": READER.statement("", f"codice {n}") for n in range(number)} for number in (1, 50))
+    matches(few, cards)
+    for_few, cards.gone_through = cards.gone_through, 0
+    matches(many, cards)
+    assert cards.gone_through == for_few

@@ -77,6 +77,27 @@ class Preview:
     faults: tuple[Fault, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """How much there is to decide about a session, which is known without looking at any card.
+
+    Attributes:
+        candidates: how many.
+        refused, unfinished_line, faults: as a `Preview` has them.
+    """
+
+    candidates: int
+    refused: Mapping[int, str]
+    unfinished_line: bool
+    faults: tuple[Fault, ...]
+
+
+def outline(state: SessionState) -> Outline:
+    """How much there is to decide about a session."""
+    count = len(candidates(state.decisions, state.view))
+    return Outline(count, _refused(state), state.reading.waiting, _faults(state))
+
+
 def preview(tx: Tx, state: SessionState) -> Preview:
     """What there is to decide about a session, from its ledger and from the archive; neither is changed."""
     found = candidates(state.decisions, state.view)
@@ -99,10 +120,18 @@ def preview(tx: Tx, state: SessionState) -> Preview:
         ),
         promoted=len(state.view.seqs(Outcome.PROMOTED)),
         declined=len(state.view.seqs(Outcome.DECLINED)),
-        refused={d.seq: d.subject for d in state.decisions if state.view.outcomes.get(d.seq) is Outcome.REFUSED},
+        refused=_refused(state),
         unfinished_line=state.reading.waiting,
-        faults=(*state.reading.faults, *state.view.faults),
+        faults=_faults(state),
     )
+
+
+def _refused(state: SessionState) -> dict[int, str]:
+    return {d.seq: d.subject for d in state.decisions if state.view.outcomes.get(d.seq) is Outcome.REFUSED}
+
+
+def _faults(state: SessionState) -> tuple[Fault, ...]:
+    return (*state.reading.faults, *state.view.faults)
 
 
 def _previewed(

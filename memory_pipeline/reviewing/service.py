@@ -33,7 +33,7 @@ from memory_pipeline.recall.request import LIMIT_AT_MOST
 from memory_pipeline.review import review
 from memory_pipeline.reviewing.following import Before, follow
 from memory_pipeline.reviewing.outcome import FinalizeOutcome, Followed, Foresight, ReviewOutcome
-from memory_pipeline.reviewing.preview import Preview, preview
+from memory_pipeline.reviewing.preview import Outline, Preview, outline, preview
 from memory_pipeline.reviewing.proposal import Decided, Proposal, plan_taking, proposed
 from memory_pipeline.reviewing.state import SessionState, session_directory, session_state
 from memory_pipeline.runtime import Runtime
@@ -73,12 +73,19 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """What a session has decided to remember; `memories` are the approved ones first, then the declined."""
+    """What a session has decided to remember.
+
+    Attributes:
+        session_id, question, status: of the session.
+        memories: the approved ones first, then the declined.
+        outline: how much there is to decide still.
+    """
 
     session_id: str
     question: str
     status: str
     memories: tuple[Memory, ...]
+    outline: Outline
 
     def as_markdown(self) -> str:
         """The session's memories as text that Markdown shows just as it is."""
@@ -161,7 +168,7 @@ class Reviewing:
         """What a session has decided to remember, made of its ledger as it is now."""
         with self._session(workspace, session_id) as (_, state):
             session = state.reading.session_id, state.question, state.manifest.status.value
-            return SessionView(*session, memories(state.decisions))
+            return SessionView(*session, memories(state.decisions), outline(state))
 
     def propose(self, workspace: str, session_id: str, *, limit: int = 10, degraded: bool = False) -> Proposal:
         """The cards to show to the reviewer of a session that starts, without what it has decided already.

@@ -66,6 +66,14 @@ def test_what_could_not_be_used_is_named_where_the_overview_leads_to(admin, watc
     assert "<li>session-1, line 2, " in listed
 
 
+def test_a_session_s_page_compares_no_candidate_with_the_cards(admin, watched, monkeypatch):
+    a_session(watched.settings.sessions, clarified(1), clarified(2, "other", "y"), promoted(7, 9), status="open")
+    monkeypatch.setattr("memory_pipeline.archive.duplicates.alike", lambda *_: pytest.fail("it compares"))
+    page = admin.get(f"{SESSIONS}/session-1").text
+    assert "Review 2 candidates" in page
+    assert "1 thing of the session cannot be used" in page
+
+
 def test_a_candidate_is_shown_with_all_that_there_is_to_know(admin, watched, curation):
     curation.save(CLINIC, a_creation(subject="Active patient.", detail="flag_attivo = TRUE"))
     curation.save(CLINIC, a_creation(family="pitfall", subject="active patient", detail="counted twice"))

@@ -41,9 +41,7 @@ def sessions(here: Here, request: Request) -> Response:
 @router.get("/{session_id}")
 def session(here: Here, session_id: str) -> Response:
     """What a session remembers, and how much there is to decide still."""
-    reviewing = _reviewing(here)
-    view, preview = reviewing.view(here.workspace, session_id), reviewing.preview(here.workspace, session_id)
-    return here.page("session.html", view=view, preview=preview)
+    return here.page("session.html", view=_reviewing(here).view(here.workspace, session_id))
 
 
 @router.get("/{session_id}/review")
